@@ -1,0 +1,51 @@
+"""What a construction is: hyperparameters with `init` and `step`; the loop is in build.py."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from corebayes.problem import Problem
+from corebayes.types import Array, Estimate, Points
+
+
+class State(Protocol):
+    """What the next step needs; at least the coreset so far."""
+
+    @property
+    def points(self) -> Points: ...
+
+    @property
+    def weights(self) -> Array:
+        """One weight for each point, all positive."""
+        ...
+
+
+class Info(NamedTuple):
+    """What a person wants to see after a step."""
+
+    kl: Estimate | None
+    """KL(π_w ‖ π) after the step as the construction sees it, if it does."""
+    done: str | None = None
+    """Why nothing is left to do, in words; None to go on."""
+
+
+class Construction(Protocol):
+    """A frozen dataclass of hyperparameters that builds coresets step by step."""
+
+    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> Any:
+        """The state before the first step, for a coreset of at most `size` rows (None: open)."""
+        ...
+
+    def step(
+        self, rng: np.random.Generator, problem: Problem, state: Any
+    ) -> tuple[Any, Info]: ...
+
+
+def drop_zeros(points: Points, weights: Array) -> tuple[Points, Array]:
+    """The points with a positive weight."""
+    positive = np.flatnonzero(weights > 0.0)
+    if positive.size == weights.size:
+        return points, weights
+    return points.take(positive), weights[positive]

@@ -1,0 +1,153 @@
+"""Greedy sparse variational inference: Algorithm 1 of Campbell and Beronov (2019).
+
+Minimises KL(π_w ‖ π) over w ≥ 0 with few nonzeros. Each step, in the tangent space at π_w,
+
+    n* = argmax_n { |corr_w[f_n, r]| if w_n > 0,  corr_w[f_n, r] otherwise },   r = Σ (c_n − w_n) f_n,
+
+adds the row n* to the active set I and moves all active weights by a weight update. With
+covariances from S draws and `SGD`, this is the paper's algorithm line by line; both the tangent
+space and the weight update can be exchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from corebayes.constructions.construction import Info, drop_zeros
+from corebayes.models.glm import GLM
+from corebayes.problem import Problem
+from corebayes.samplers.exact import is_conjugate
+from corebayes.scan.query import BestRows
+from corebayes.tangent import ClosedForm, Geometry, Hermite, MonteCarlo
+from corebayes.tangent.geometry import residual_of, subsample
+from corebayes.types import Array, Indices, Model, Points, TangentSpace
+from corebayes.weights import NaturalGradient, WeightUpdate
+
+# Below this KL, in nats, the residual is round-off and has no direction worth following.
+PRECISION = 1e-12
+
+
+class State(NamedTuple):
+    points: Points
+    weights: Array
+    space: TangentSpace
+    """The tangent space at π_w."""
+    residual: Array
+    """Σ_n (c_n − w_n) g_n there."""
+    rows: Indices | None
+    """The subsample that the residual came from; None for all rows."""
+    num_steps: int
+    num_idle: int
+    """Steps in a row that did not add a point."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseVI:
+    """Greedy correlation selection and fully corrective weights.
+
+    Cost of a step: one pass for the scores, one for the residual (of `selection_rows` rows when
+    given), and the weight update's looks, each a pass of `gradient_rows` rows unless the tangent
+    space is in closed form.
+    """
+
+    geometry: Geometry | None = None
+    """How covariances are known. Default: closed form, else Hermite for a GLM, else draws."""
+    update: WeightUpdate = field(default_factory=NaturalGradient)
+    """How the active weights move: `SGD` is the paper's, `NaturalGradient` the fastest."""
+    selection_rows: int | None = None
+    """U: rows in the fresh subsample to select from; None for all."""
+    gradient_rows: int | None = None
+    """U: rows in the fresh subsample of each look of the weight update; None for all."""
+    num_iterations: int | None = None
+    """Greedy steps at most (the paper's M). Default: until the size is reached."""
+    patience: int = 10
+    """Steps in a row that add no row before giving up; not used with `num_iterations`."""
+
+    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+        return self._look(rng, problem, problem.no_points(), np.empty(0), None)
+
+    def step(
+        self, rng: np.random.Generator, problem: Problem, state: State
+    ) -> tuple[State, Info]:
+        selected = _select(problem, state)
+        if selected is None:
+            return state, Info(self._kl(problem, state), "no row would improve the coreset")
+        points = state.points.append(selected)
+        weights = np.concatenate([state.weights, np.zeros(selected.indices.size)])
+        restriction = self._geometry(problem.model).restrict(
+            problem, points, state.space.location, self.gradient_rows
+        )
+        weights = self.update.run(rng, restriction, weights)
+        points, weights = drop_zeros(points, weights)
+        state = self._look(rng, problem, points, weights, state)
+        return state, self._info(problem, state)
+
+    def _look(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        points: Points,
+        weights: Array,
+        last: State | None,
+    ) -> State:
+        geometry = self._geometry(problem.model)
+        start = None if last is None else last.space.location
+        space = geometry.space(rng, problem, points, weights, start)
+        rows = subsample(rng, problem, self.selection_rows)
+        residual = residual_of(geometry, problem, space, points, weights, rows)
+        if last is None:
+            return State(points, weights, space, residual, rows, 0, 0)
+        grew = weights.size > last.weights.size
+        num_idle = 0 if grew else last.num_idle + 1
+        return State(points, weights, space, residual, rows, last.num_steps + 1, num_idle)
+
+    def _info(self, problem: Problem, state: State) -> Info:
+        kl = self._kl(problem, state)
+        done = None
+        if kl.value <= PRECISION:
+            done = "the coreset posterior equals the full posterior to working precision"
+        elif state.num_steps == self.num_iterations:
+            done = f"{state.num_steps} greedy iterations done"
+        elif self.num_iterations is None and state.num_idle >= self.patience:
+            done = f"the last {state.num_idle} steps added no row"
+        return Info(kl, done)
+
+    def _kl(self, problem: Problem, state: State):
+        return self._geometry(problem.model).kl(problem, state.space, state.residual)
+
+    def _geometry(self, model: Model) -> Geometry:
+        return self.geometry or default_geometry(model)
+
+
+def default_geometry(model: Model) -> Geometry:
+    """The geometry without noise if there is one: closed form, Hermite for a GLM, else draws."""
+    if is_conjugate(model):
+        return ClosedForm()
+    return Hermite() if isinstance(model, GLM) else MonteCarlo(num_draws=500)
+
+
+def _select(problem: Problem, state: State) -> Points | None:
+    """The row to add: empty when an active row is the best aligned, None when no row is."""
+    space, residual = state.space, state.residual
+    query = BestRows(space, residual, num_best=1, exclude=np.sort(state.points.indices))
+    best = problem.ask(query, state.rows)
+    new = float(best.scores[0]) if best.scores.size else 0.0
+    active = 0.0
+    if state.weights.size:
+        vectors = space.embed(state.points.rows)
+        norms = np.sqrt(space.squared_norms(vectors))
+        scores = np.divide(
+            np.abs(space.project(vectors, residual)), norms, out=np.zeros_like(norms), where=norms > 0
+        )
+        active = float(scores.max())
+    if max(new, active) <= 0.0:
+        if state.weights.size == 0:
+            raise ValueError(
+                "no row says anything about the parameters: every potential is constant in θ "
+                f"at the prior ({best.num_flat:,} rows)"
+            )
+        return None
+    return best.points if new > active else best.points.take(np.empty(0, dtype=np.int64))

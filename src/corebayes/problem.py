@@ -1,0 +1,50 @@
+"""One model on one data set: what constructions ask their questions to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from corebayes.samplers.exact import is_conjugate
+from corebayes.scan.inline import Inline
+from corebayes.scan.query import Executor, Query, Statistics, scan
+from corebayes.types import Data, Gaussian, Indices, Model, Points
+
+Answer = TypeVar("Answer")
+
+
+@dataclass
+class Problem:
+    """A bound model, its data, and the executor of passes; counts the rows that were read."""
+
+    model: Model
+    data: Data
+    executor: Executor = field(default_factory=Inline)
+    rows_scanned: int = 0
+    closed_form: Any = field(default=None, repr=False)
+    """What the closed-form geometry derives from the statistics, once."""
+
+    def ask(self, query: Query[Answer], rows: Indices | None = None) -> Answer:
+        """One pass over all rows, or over the given sorted row numbers."""
+        self.rows_scanned += self.data.num_rows if rows is None else rows.size
+        return scan(query, self.data, self.executor, rows)
+
+    @cached_property
+    def statistics(self) -> Any:
+        """Sufficient statistics of all rows of a conjugate model: one pass, then kept."""
+        return self.ask(Statistics(self.model))
+
+    @cached_property
+    def full_posterior(self) -> Gaussian:
+        """The exact posterior of all rows of a conjugate model."""
+        if not is_conjugate(self.model):
+            raise TypeError(f"{type(self.model).__name__} has no closed-form posterior")
+        return self.model.posterior(self.statistics)
+
+    def no_points(self) -> Points:
+        """The empty active set."""
+        nothing = np.empty(0, dtype=np.int64)
+        return Points(nothing, self.data.take(nothing))

@@ -1,0 +1,6 @@
+"""Draws of the coreset posterior π_w."""
+
+from corebayes.samplers.exact import Exact
+from corebayes.samplers.laplace import Laplace
+
+__all__ = ["Exact", "Laplace"]

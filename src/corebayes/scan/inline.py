@@ -1,0 +1,42 @@
+"""The pass in this process, on threads: NumPy releases the interpreter while it computes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Inline:
+    """Shards on `threads` threads, one BLAS thread each; answers do not depend on their number."""
+
+    threads: int | None = None
+
+    def map(self, function: Callable[[Any], T], tasks: Sequence[Any]) -> Iterator[T]:
+        if len(tasks) == 1:
+            # One small shard is the inner loop of every weight update: no pool, no overhead.
+            yield function(tasks[0])
+            return
+        threads = min(self.threads or os.cpu_count() or 1, len(tasks))
+        with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+            yield from pool.map(function, tasks)
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Block-sized products are too small to share: BLAS threads would only wait on each other,
+    and sums would depend on their number."""
+    return _blas().limit(limits=1, user_api="blas")

@@ -1,0 +1,226 @@
+"""What one pass over the rows can be asked, and the pass itself.
+
+An answer is a pure function of (block of rows, query) and answers merge in row order, so
+every executor returns the same bits. Nothing here holds more than one block of vectors:
+memory is O(block_rows · S) for each worker, never N · S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from corebayes.types import Array, Block, Data, Indices, Model, Points, TangentSpace
+
+Answer = TypeVar("Answer")
+T = TypeVar("T")
+
+
+class Query(Protocol[Answer]):
+    """A question to every row whose answers add up."""
+
+    def answer(self, block: Block, numbers: Indices) -> Answer:
+        """The answer of these rows alone; `numbers` are their row numbers."""
+        ...
+
+    def merge(self, first: Answer, second: Answer) -> Answer:
+        """The answer of two sets of rows, the first before the second."""
+        ...
+
+
+class Executor(Protocol):
+    """Runs the shards of one pass and hands back their answers in order."""
+
+    def map(self, function: Callable[[Any], T], tasks: Sequence[Any]) -> Iterator[T]: ...
+
+
+class Task(NamedTuple):
+    """One shard of one pass."""
+
+    query: Query[Any]
+    data: Data
+    start: int
+    stop: int
+    rows: Indices | None
+
+
+def scan(
+    query: Query[Answer], data: Data, executor: Executor, rows: Indices | None = None
+) -> Answer:
+    """Ask every row, or only the given sorted row numbers. Cost: one pass over those rows."""
+    tasks = [
+        Task(query, data, start, stop, _within(rows, start, stop)) for start, stop in data.shards
+    ]
+    if rows is not None:
+        tasks = [task for task in tasks if task.rows is not None and task.rows.size]
+    answers = executor.map(answer_shard, tasks)
+    result = next(answers)
+    for answer in answers:
+        result = query.merge(result, answer)
+    return result
+
+
+# Rows in a block: 512 rows at 100 draws are 400 kB, which stay in a core's own cache.
+BLOCK_ROWS = 512
+
+
+def answer_shard(task: Task) -> Any:
+    """Read one shard and fold the answers of its blocks."""
+    query, data, start, stop, rows = task
+    if rows is None:
+        shard, numbers = data.read(start, stop), np.arange(start, stop)
+    else:
+        shard, numbers = data.take(rows), rows
+    result = None
+    for first in range(0, len(shard), BLOCK_ROWS):
+        part = slice(first, first + BLOCK_ROWS)
+        answer = query.answer(shard.take(part), numbers[part])
+        result = answer if result is None else query.merge(result, answer)
+    return result
+
+
+def _within(rows: Indices | None, start: int, stop: int) -> Indices | None:
+    if rows is None:
+        return None
+    first, last = np.searchsorted(rows, [start, stop])
+    return rows[first:last]
+
+
+class Sums(NamedTuple):
+    """Σ c_n g_n over the rows asked, Σ c_n E_w f_n, and Σ c_n."""
+
+    total: Array
+    mean: float
+    count: float
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Σ_n c_n g_n and Σ_n c_n E_w f_n. Cost: N · S potentials, or N · d² flops in a Hermite space."""
+
+    space: TangentSpace
+
+    def answer(self, block: Block, numbers: Indices) -> Sums:
+        total, mean = self.space.total(block)
+        if not (np.isfinite(mean) and np.all(np.isfinite(total))):
+            raise BadPotential(_bad_row(self.space, block, numbers))
+        count = float(len(block) if block.counts is None else block.counts.sum())
+        return Sums(total, mean, count)
+
+    def merge(self, first: Sums, second: Sums) -> Sums:
+        return Sums(*(a + b for a, b in zip(first, second, strict=True)))
+
+
+class BadPotential(ValueError):
+    """A potential is NaN or infinite at a draw of π_w."""
+
+    def __init__(self, row: int):
+        super().__init__(
+            f"row {row}: its log-likelihood is NaN or infinite at a draw of the coreset posterior; "
+            "check the row's values, or the model's log-likelihood for overflow"
+        )
+        self.row = row
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (BadPotential, (self.row,))
+
+
+def _bad_row(space: TangentSpace, block: Block, numbers: Indices) -> int:
+    for position, number in enumerate(numbers):
+        if not np.isfinite(space.total(block.take(slice(position, position + 1))).mean):
+            return int(number)
+    return int(numbers[0])
+
+
+class Best(NamedTuple):
+    """The best-aligned rows, best first, and how many rows had a constant potential."""
+
+    points: Points
+    scores: Array
+    num_flat: int
+
+
+@dataclass(frozen=True)
+class BestRows:
+    """The rows with the largest ⟨g_n, r⟩ / ‖g_n‖, leaving out `exclude` (sorted).
+
+    Divided by ‖r‖ the score is corr_w[f_n, r]. Rows with a constant potential have no
+    direction: they are counted, never returned.
+    """
+
+    space: TangentSpace
+    residual: Array
+    num_best: int
+    exclude: Indices
+
+    def answer(self, block: Block, numbers: Indices) -> Best:
+        vectors = self.space.embed(block)
+        squared_norms = self.space.squared_norms(vectors)
+        flat = squared_norms <= 0.0
+        scores = self.space.project(vectors, self.residual)
+        scores /= np.sqrt(np.where(flat, 1.0, squared_norms))
+        scores[flat] = -np.inf
+        scores[np.isin(numbers, self.exclude, assume_unique=True)] = -np.inf
+        if block.counts is not None:
+            scores[block.counts == 0.0] = -np.inf
+            flat &= block.counts > 0.0
+        best = _largest(scores, self.num_best)
+        points = Points(numbers[best], block.take(best))
+        return Best(points, scores[best], int(np.count_nonzero(flat)))
+
+    def merge(self, first: Best, second: Best) -> Best:
+        scores = np.concatenate([first.scores, second.scores])
+        best = _largest(scores, self.num_best)
+        points = first.points.append(second.points).take(best)
+        return Best(points, scores[best], first.num_flat + second.num_flat)
+
+
+def _largest(scores: Array, number: int) -> Indices:
+    """Positions of the largest finite scores, best first, ties by position."""
+    if number < scores.size // 8:
+        threshold = np.partition(scores, scores.size - number)[scores.size - number]
+        kept = np.flatnonzero(scores >= threshold)
+    else:
+        kept = np.arange(scores.size)
+    best = kept[np.argsort(-scores[kept], kind="stable")][:number]
+    return best[np.isfinite(scores[best])]
+
+
+class Slopes(NamedTuple):
+    """Σ c_n f_n, its gradient and its Hessian at one θ."""
+
+    value: float
+    gradient: Array
+    hessian: Array
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """The full-data log-likelihood at θ with gradient and Hessian. Cost: N · d² flops."""
+
+    model: Model
+    theta: Array
+
+    def answer(self, block: Block, numbers: Indices) -> Slopes:
+        weights = block.multiplicity()
+        value = float(self.model.sum_potentials(self.theta[None, :], block, weights)[0])
+        return Slopes(value, *self.model.slopes(self.theta, block, weights))
+
+    def merge(self, first: Slopes, second: Slopes) -> Slopes:
+        return Slopes(*(a + b for a, b in zip(first, second, strict=True)))
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Additive sufficient statistics of a conjugate model. Cost: N · d² flops."""
+
+    model: Any
+
+    def answer(self, block: Block, numbers: Indices) -> Any:
+        return self.model.statistics(block, block.multiplicity())
+
+    def merge(self, first: Any, second: Any) -> Any:
+        return type(first)(*(a + b for a, b in zip(first, second, strict=True)))

@@ -1,0 +1,73 @@
+"""Exact tangent spaces of conjugate models (Campbell and Beronov 2019, appendix B).
+
+Sufficient statistics are taken once; after that a space, its total and a weight step cost
+nothing in N. Only selection looks at the rows again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corebayes.models.gaussian import GaussianMean
+from corebayes.models.linear import LinearRegression
+from corebayes.problem import Problem
+from corebayes.tangent.gaussian_mean import GaussianMeanForm, GaussianMeanSpace
+from corebayes.tangent.geometry import Restriction
+from corebayes.tangent.linear import LinearForm, LinearSpace
+from corebayes.types import Array, Estimate, Gaussian, Indices, Points, Total
+
+Form = GaussianMeanForm | LinearForm
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClosedForm:
+    """Exact covariances for `GaussianMean` and `LinearRegression`."""
+
+    def space(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        points: Points,
+        weights: Array,
+        start: Array | None = None,
+    ) -> GaussianMeanSpace | LinearSpace:
+        return _form(problem).space(points, weights)
+
+    def total(self, problem: Problem, space: Any, rows: Indices | None = None) -> Total:
+        """From the sufficient statistics: exact and free of N, so `rows` is not needed."""
+        return _form(problem).total(space)
+
+    def restrict(
+        self,
+        problem: Problem,
+        points: Points,
+        start: Array | None = None,
+        num_rows: int | None = None,
+    ) -> Restriction:
+        return _form(problem).restrict(points)
+
+    def kl(self, problem: Problem, space: Any, residual: Array) -> Estimate:
+        """KL between the Gaussians π_w and π: exact."""
+        from corebayes.diagnostics import gaussian_kl
+
+        full: Gaussian = problem.full_posterior
+        return Estimate(gaussian_kl(_form(problem).posterior(space), full), 0.0)
+
+
+def _form(problem: Problem) -> Form:
+    """What the model and the statistics of all rows fix once and for all, kept on the problem."""
+    if problem.closed_form is None:
+        model = problem.model
+        if isinstance(model, GaussianMean):
+            problem.closed_form = GaussianMeanForm.of(model, problem.statistics)
+        elif isinstance(model, LinearRegression):
+            problem.closed_form = LinearForm.of(model, problem.statistics)
+        else:
+            raise TypeError(
+                f"{type(model).__name__} has no closed-form tangent space; "
+                "use Hermite() for a GLM or MonteCarlo() for any model"
+            )
+    return problem.closed_form

@@ -1,0 +1,149 @@
+"""Closed-form tangent space for the mean of a Gaussian.
+
+    Cov_w[f_n, f_m] = ν_mᵀ Ψ ν_n + ½ tr Ψ²,    ν_n = Q⁻¹(x_n − μ_w),  Ψ = Q⁻¹ Σ_w Q⁻ᵀ,  Σ = QQᵀ
+
+In coordinates where the noise is the identity and the prior covariance is diagonal (λ), Ψ is
+diagonal for every w: ψ = 1 / (1/λ + Σ_n w_n). So the vector of a row is (√ψ ∘ (z_n − μ_w),
+√(½ Σψ²)), d + 1 numbers, and a weight step costs M·d flops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corebayes.models.gaussian import GaussianMean
+from corebayes.tangent.geometry import Moments
+from corebayes.types import Array, Block, Gaussian, Points, Total
+
+
+@dataclass(frozen=True)
+class GaussianMeanSpace:
+    """Rows as dense vectors of d + 1 numbers at one π_w, in whitened coordinates."""
+
+    to_white: Array
+    """z = x @ to_white."""
+    mean: Array
+    spread: Array
+    """ψ, the diagonal of Ψ."""
+    prior_mean: Array
+    prior_variance: Array
+
+    @property
+    def location(self) -> Array:
+        return self.mean
+
+    @property
+    def constant(self) -> float:
+        return float(np.sqrt(0.5 * self.spread @ self.spread))
+
+    def embed(self, block: Block) -> Array:
+        return self.embed_white(block.X @ self.to_white)
+
+    def embed_white(self, z: Array) -> Array:
+        vectors = np.empty((z.shape[0], z.shape[1] + 1))
+        np.multiply(z - self.mean, np.sqrt(self.spread), out=vectors[:, :-1])
+        vectors[:, -1] = self.constant
+        return vectors
+
+    def combine(self, vectors: Array, weights: Array) -> Array:
+        return weights @ vectors
+
+    def project(self, vectors: Array, element: Array) -> Array:
+        return vectors @ element
+
+    def squared_norms(self, vectors: Array) -> Array:
+        return np.einsum("ni,ni->n", vectors, vectors)
+
+    def gram(self, vectors: Array) -> Array:
+        return vectors @ vectors.T
+
+    def total(self, block: Block) -> Total:
+        counts, z = block.multiplicity(), block.X @ self.to_white
+        distances = np.einsum("ni,ni->n", z - self.mean, z - self.mean)
+        # E_w f_n = −½ tr Ψ − ½ ‖ν_n‖²
+        mean = -0.5 * float(counts @ distances + counts.sum() * self.spread.sum())
+        return Total(counts @ self.embed_white(z), mean)
+
+    def free_energy(self, total: Total) -> float:
+        expected = np.square(self.mean - self.prior_mean) + self.spread
+        log_prior = -0.5 * float(np.sum(expected / self.prior_variance))
+        return -total.mean - log_prior - 0.5 * float(np.log(self.spread).sum())
+
+
+@dataclass(frozen=True)
+class GaussianMeanForm:
+    """Whitened coordinates, the prior there, and Σ c_n, Σ c_n z_n over all rows."""
+
+    to_white: Array
+    from_white: Array
+    prior_mean: Array
+    prior_variance: Array
+    count: float
+    sum: Array
+
+    @classmethod
+    def of(cls, model: GaussianMean, statistics: Any) -> GaussianMeanForm:
+        noise_root = np.linalg.cholesky(model.covariance)
+        whitened = np.linalg.solve(noise_root, model.gaussian_prior.factor)
+        variances, axes = np.linalg.eigh(whitened @ whitened.T)
+        # z = Uᵀ Q⁻¹ x
+        to_white = np.linalg.solve(noise_root.T, axes)
+        return cls(
+            to_white=to_white,
+            from_white=noise_root @ axes,
+            prior_mean=model.gaussian_prior.mean @ to_white,
+            prior_variance=variances,
+            count=float(statistics.count),
+            sum=statistics.total @ to_white,
+        )
+
+    def space(self, points: Points, weights: Array) -> GaussianMeanSpace:
+        z = points.rows.X @ self.to_white
+        return self.space_white(weights @ z, float(weights.sum()))
+
+    def space_white(self, weighted_sum: Array, weight: float) -> GaussianMeanSpace:
+        # μ_w = Σ_w (Σ_0⁻¹ μ_0 + Σ⁻¹ Σ_n w_n x_n)
+        spread = 1.0 / (1.0 / self.prior_variance + weight)
+        mean = spread * (self.prior_mean / self.prior_variance + weighted_sum)
+        return GaussianMeanSpace(self.to_white, mean, spread, self.prior_mean, self.prior_variance)
+
+    def total(self, space: GaussianMeanSpace) -> Total:
+        """Cost: d flops."""
+        pull = self.sum - self.count * space.mean
+        element = np.append(np.sqrt(space.spread) * pull, self.count * space.constant)
+        # Σ ‖z‖² is free of w and left out.
+        mean = 0.5 * float((pull + self.sum) @ space.mean - self.count * space.spread.sum())
+        return Total(element, mean)
+
+    def posterior(self, space: GaussianMeanSpace) -> Gaussian:
+        return Gaussian(self.from_white @ space.mean, self.from_white * np.sqrt(space.spread))
+
+    def restrict(self, points: Points) -> GaussianMeanRestriction:
+        return GaussianMeanRestriction(self, points.rows.X @ self.to_white)
+
+
+@dataclass(frozen=True)
+class GaussianMeanRestriction:
+    """Weight steps in whitened coordinates. Cost: M·d flops a gradient, M²·d for moments."""
+
+    form: GaussianMeanForm
+    z: Array
+
+    def gradient(self, rng: np.random.Generator, weights: Array) -> Array:
+        form, weight = self.form, float(weights.sum())
+        weighted_sum = weights @ self.z
+        space = form.space_white(weighted_sum, weight)
+        missing = form.count - weight
+        # Σ_n (c_n − w_n) ψ ∘ (z_n − μ_w)
+        pull = space.spread * (form.sum - weighted_sum - missing * space.mean)
+        return space.mean @ pull - self.z @ pull - missing * space.constant**2
+
+    def moments(self, rng: np.random.Generator, weights: Array) -> Moments:
+        space = self.form.space_white(weights @ self.z, float(weights.sum()))
+        vectors = space.embed_white(self.z)
+        total = self.form.total(space)
+        energy = space.free_energy(total)
+        return Moments(vectors @ vectors.T, vectors @ total.element, energy)

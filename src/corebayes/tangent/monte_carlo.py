@@ -1,0 +1,135 @@
+"""The tangent space from draws: any model, covariances with Monte Carlo error 1/√S.
+
+With θ_s ~ π_w the vector of a row is its centred potentials at the draws,
+
+    g_n = (f_n(θ_s) − mean_s f_n) / √S,      ⟨g_n, g_m⟩ = the sample covariance,
+
+exactly the ĝ of Algorithm 1 (Campbell and Beronov 2019). An element has S entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from corebayes.problem import Problem
+from corebayes.samplers.exact import Exact, is_conjugate
+from corebayes.samplers.laplace import Laplace
+from corebayes.tangent.geometry import Restriction, SpaceRestriction, scanned_total
+from corebayes.types import Array, Block, Estimate, Indices, Model, Points, Sampler, Total
+
+# A potential that moves by less than this share of its size only shows round-off.
+FLAT = 1e-13
+
+
+class Centred(NamedTuple):
+    """Centred potentials (n, S), not divided by √S, and Var_w f_n."""
+
+    values: Array
+    squared_norms: Array
+
+
+@dataclass(frozen=True)
+class MonteCarloSpace:
+    """Centred potentials at fixed draws."""
+
+    model: Model
+    draws: Array
+    location: Array = field(default_factory=lambda: np.empty(0))
+
+    @cached_property
+    def _scale(self) -> float:
+        return 1.0 / np.sqrt(self.draws.shape[0])
+
+    def embed(self, block: Block) -> Centred:
+        """Cost: n·S potentials."""
+        values = self.model.potentials(self.draws, block)
+        num_draws = values.shape[1]
+        level = np.abs(values[:, 0])
+        # Centring first keeps the variance of a narrow posterior from cancelling.
+        values -= values.mean(axis=1)[:, None]
+        squared_norms = np.einsum("ns,ns->n", values, values) / num_draws
+        flat = squared_norms <= np.square(FLAT * level)
+        if flat.any():
+            values[flat] = 0.0
+            squared_norms[flat] = 0.0
+        return Centred(values, squared_norms)
+
+    def combine(self, vectors: Centred, weights: Array) -> Array:
+        return (weights @ vectors.values) * self._scale
+
+    def project(self, vectors: Centred, element: Array) -> Array:
+        return vectors.values @ (element * self._scale)
+
+    def squared_norms(self, vectors: Centred) -> Array:
+        return vectors.squared_norms
+
+    def gram(self, vectors: Centred) -> Array:
+        return (vectors.values @ vectors.values.T) * self._scale**2
+
+    def total(self, block: Block) -> Total:
+        """Cost: n·S potentials, summed without keeping them."""
+        sums = self.model.sum_potentials(self.draws, block, block.counts)
+        mean = float(sums.mean())
+        return Total((sums - mean) * self._scale, mean)
+
+    def free_energy(self, total: Total) -> float:
+        """Entropy from the draws' covariance; infinite when there are too few draws for one."""
+        covariance = np.atleast_2d(np.cov(self.draws, rowvar=False, bias=True))
+        sign, log_determinant = np.linalg.slogdet(covariance)
+        if sign <= 0.0:
+            return np.inf
+        return float(-total.mean - self.model.log_prior(self.draws).mean() - 0.5 * log_determinant)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonteCarlo:
+    """Tangent spaces from `num_draws` draws of π_w by `sampler`.
+
+    The sampler defaults to exact draws for conjugate models and Laplace for all others.
+    Cost of a space: one sampler call; of a total: N·S potentials.
+    """
+
+    num_draws: int = 100
+    sampler: Sampler | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_draws < 2:
+            raise ValueError(f"num_draws must be at least 2 to have a covariance, got {self.num_draws}")
+
+    def space(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        points: Points,
+        weights: Array,
+        start: Array | None = None,
+    ) -> MonteCarloSpace:
+        sampler = self.sampler or (Exact() if is_conjugate(problem.model) else Laplace())
+        draws, location = sampler.draw(
+            rng, problem.model, points.rows, weights, self.num_draws, start
+        )
+        return MonteCarloSpace(problem.model, draws, location)
+
+    def total(
+        self, problem: Problem, space: MonteCarloSpace, rows: Indices | None = None
+    ) -> Total:
+        return scanned_total(problem, space, rows)
+
+    def restrict(
+        self,
+        problem: Problem,
+        points: Points,
+        start: Array | None = None,
+        num_rows: int | None = None,
+    ) -> Restriction:
+        return SpaceRestriction(self, problem, points, start, num_rows)
+
+    def kl(self, problem: Problem, space: MonteCarloSpace, residual: Array) -> Estimate:
+        """½ Var_w r, the second-order KL, with the standard error of the sample variance."""
+        squares = np.square(residual) * residual.size
+        half_variance = 0.5 * float(squares.mean())
+        return Estimate(half_variance, 0.5 * float(squares.std()) / np.sqrt(residual.size))

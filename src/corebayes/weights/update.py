@@ -1,0 +1,18 @@
+"""What a weight update is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from corebayes.tangent.geometry import Restriction
+from corebayes.types import Array
+
+
+class WeightUpdate(Protocol):
+    """Moves the weights of a fixed active set towards lower KL(π_w ‖ π), keeping w ≥ 0."""
+
+    def run(
+        self, rng: np.random.Generator, restriction: Restriction, weights: Array
+    ) -> Array: ...

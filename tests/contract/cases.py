@@ -1,0 +1,104 @@
+"""The lists whose products are the contract suite: a new model, geometry, sampler or construction
+is one more row here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import corebayes as cb
+from corebayes.data import as_data
+from corebayes.problem import Problem
+from corebayes.samplers.exact import is_conjugate
+from corebayes.types import Points
+
+DIM = 3
+
+
+@dataclass(frozen=True)
+class ModelCase:
+    """A model with a small asymmetric data set of its own."""
+
+    name: str
+    model: Any
+    respond: Callable[[np.random.Generator, np.ndarray], np.ndarray] | None
+
+    def data(self, num_rows: int = 60, seed: int = 0) -> Any:
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(num_rows, DIM)) * [1.0, 0.5, 1.5] + [0.3, -0.2, 0.0]
+        if self.respond is None:
+            return X
+        return X, self.respond(rng, X @ np.array([0.8, -1.2, 0.4]) + 0.3)
+
+    def problem(self, num_rows: int = 60, seed: int = 0, **options: Any) -> Problem:
+        data = as_data(self.data(num_rows, seed), **options)
+        return Problem(self.model.bind(data), data)
+
+
+def _logistic_log_likelihood(draws: np.ndarray, block: Any) -> np.ndarray:
+    signed = (2.0 * block.y - 1.0)[:, None] * (block.X @ draws.T)
+    return np.minimum(signed, 0.0) - np.log1p(np.exp(-np.abs(signed)))
+
+
+def _wide_normal(draws: np.ndarray) -> np.ndarray:
+    return -0.5 * np.sum(np.square(draws - 0.2), axis=1) / 1.5**2
+
+
+PRIOR = cb.Normal([0.2, -0.1, 0.4], [1.0, 2.0, 0.7])
+
+MODELS = [
+    ModelCase("gaussian", cb.GaussianMean([[1.0, 0.3, 0.0], [0.3, 2.0, 0.1], [0.0, 0.1, 0.5]], prior=PRIOR), None),
+    ModelCase("linear", cb.LinearRegression(noise_sd=0.8, prior=PRIOR), lambda rng, eta: eta + 0.8 * rng.normal(size=eta.size)),
+    ModelCase("logistic", cb.LogisticRegression(prior=PRIOR), lambda rng, eta: rng.uniform(size=eta.size) < 1 / (1 + np.exp(-eta))),
+    ModelCase("poisson", cb.PoissonRegression(prior=PRIOR), lambda rng, eta: rng.poisson(np.log1p(np.exp(eta)))),
+    ModelCase("poisson-log", cb.PoissonRegression(link="log", prior=PRIOR), lambda rng, eta: rng.poisson(np.exp(0.5 * eta))),
+    ModelCase("student-t", cb.StudentTRegression(df=4.0, scale=0.7, prior=PRIOR), lambda rng, eta: eta + 0.7 * rng.standard_t(4, size=eta.size)),
+    ModelCase("negative-binomial", cb.NegativeBinomialRegression(dispersion=2.0, prior=PRIOR), lambda rng, eta: rng.negative_binomial(2.0, 2.0 / (2.0 + np.exp(0.5 * eta)))),
+    ModelCase("custom", cb.CustomModel(_logistic_log_likelihood, _wide_normal, DIM), lambda rng, eta: (rng.uniform(size=eta.size) < 1 / (1 + np.exp(-eta))) * 1.0),
+]
+
+GEOMETRIES = [
+    ("monte-carlo", cb.MonteCarlo(num_draws=60), lambda model: True),
+    ("monte-carlo-narrow", cb.MonteCarlo(num_draws=5), lambda model: True),
+    ("closed-form", cb.ClosedForm(), is_conjugate),
+    *((f"hermite-{order}", cb.Hermite(order=order), lambda model: hasattr(model, "derivatives")) for order in (1, 2, 3)),
+]
+
+UPDATES = [
+    ("sgd", cb.SGD(num_steps=20, rate=0.05)),
+    ("adam", cb.Adam(num_steps=20, rate=2.0)),
+    ("natural-gradient", cb.NaturalGradient()),
+]
+
+CONSTRUCTIONS = [
+    ("uniform", cb.Uniform()),
+    ("sparse-vi", cb.SparseVI()),
+    *((f"sparse-vi-{name}", cb.SparseVI(update=update, geometry=cb.MonteCarlo(num_draws=50))) for name, update in UPDATES),
+    ("sparse-vi-subsampled", cb.SparseVI(geometry=cb.MonteCarlo(num_draws=50), selection_rows=20, gradient_rows=30)),
+]
+
+SAMPLERS = [
+    ("exact", cb.Exact(), is_conjugate),
+    ("laplace", cb.Laplace(), lambda model: True),
+    ("nuts", cb.NUTS(), lambda model: True),
+]
+
+
+def products(others: list[Any]) -> list[Any]:
+    """(model case, other) for every pair that fits, named for pytest."""
+    import pytest
+
+    return [
+        pytest.param(case, other[1], id=f"{case.name}-{other[0]}")
+        for case in MODELS
+        for other in others
+        if len(other) < 3 or other[2](case.model)
+    ]
+
+
+def some_points(problem: Problem, *indices: int) -> Points:
+    rows = np.array(indices, dtype=np.int64)
+    return Points(rows, problem.data.take(rows))

@@ -1,0 +1,123 @@
+"""Every tangent space of every model keeps the algebra of a Hilbert space of potentials."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from corebayes.scan.query import BestRows, Totals, scan
+from corebayes.scan.inline import Inline
+from corebayes.tangent.geometry import residual_of, scanned_total
+from tests.contract.cases import GEOMETRIES, products, some_points
+
+WEIGHTS = np.array([9.0, 0.0, 21.0, 4.0])
+POINTS = (3, 17, 40, 41)
+
+
+def look(case, geometry, **options):
+    problem = case.problem(**options)
+    points = some_points(problem, *POINTS)
+    space = geometry.space(np.random.default_rng(1), problem, points, WEIGHTS)
+    return problem, points, space
+
+
+@pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
+def test_operations_agree_with_the_gram_matrix(case, geometry):
+    problem, points, space = look(case, geometry)
+    block = problem.data.read(0, problem.data.num_rows)
+    vectors = space.embed(block)
+    gram = space.gram(vectors)
+    weights = np.random.default_rng(2).normal(size=len(block))
+    element = space.combine(vectors, weights)
+    scale = np.abs(gram).max()
+    assert np.allclose(gram, gram.T, rtol=0, atol=1e-12 * scale)
+    assert np.linalg.eigvalsh(gram).min() >= -1e-10 * scale * len(block)
+    assert np.allclose(np.diag(gram), space.squared_norms(vectors), rtol=1e-9, atol=1e-12 * scale)
+    assert np.allclose(space.project(vectors, element), gram @ weights, rtol=1e-9, atol=1e-9 * scale)
+    assert element @ element == pytest.approx(weights @ gram @ weights, rel=1e-8)
+
+
+@pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
+def test_total_is_the_sum_of_all_rows(case, geometry):
+    problem, points, space = look(case, geometry)
+    block = problem.data.read(0, problem.data.num_rows)
+    by_rows = space.combine(space.embed(block), np.ones(len(block)))
+    size = np.linalg.norm(by_rows)
+    assert np.allclose(geometry.total(problem, space), by_rows, rtol=0, atol=1e-11 * size)
+    assert np.allclose(space.total(block), by_rows, rtol=0, atol=1e-11 * size)
+    assert np.allclose(scanned_total(problem, space), by_rows, rtol=0, atol=1e-11 * size)
+
+
+@pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
+def test_subsampled_totals_are_unbiased(case, geometry):
+    """Averaged over all leave-some-out subsamples of equal size, U/N is made good."""
+    problem, _, space = look(case, geometry)
+    exact = scanned_total(problem, space)
+    thirds = [np.arange(k, 60, 3) for k in range(3)]
+    mean = np.mean([scanned_total(problem, space, rows) for rows in thirds], axis=0)
+    assert np.allclose(mean, exact, rtol=0, atol=1e-10 * np.linalg.norm(exact))
+
+
+@pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
+def test_counts_equal_repeated_rows(case, geometry):
+    counts = np.random.default_rng(3).integers(0, 4, size=60).astype(float)
+    counts[list(POINTS)] = 1.0
+    problem, _, space = look(case, geometry, counts=counts)
+    block = problem.data.read(0, 60)
+    repeated = np.repeat(np.arange(60), counts.astype(int))
+    by_rows = space.combine(space.embed(block.take(repeated)), np.ones(repeated.size))
+    total = geometry.total(problem, space)
+    assert np.allclose(total, by_rows, rtol=0, atol=1e-11 * np.linalg.norm(total))
+
+
+@pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
+def test_gradient_and_moments_of_the_restriction_agree(case, geometry):
+    problem, points, space = look(case, geometry)
+    restriction = geometry.restrict(problem, points)
+    gradient = restriction.gradient(np.random.default_rng(1), WEIGHTS)
+    moments = restriction.moments(np.random.default_rng(1), WEIGHTS)
+    vectors = space.embed(points.rows)
+    residual = residual_of(geometry, problem, space, points, WEIGHTS)
+    scale = np.abs(moments.cross).max()
+    assert np.allclose(gradient, moments.gradient(WEIGHTS), rtol=0, atol=1e-8 * scale)
+    assert np.allclose(gradient, -space.project(vectors, residual), rtol=0, atol=1e-6 * scale)
+    assert np.allclose(moments.gram, space.gram(vectors), rtol=1e-6, atol=1e-8 * scale)
+
+
+@pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
+def test_best_rows_are_the_best_by_brute_force(case, geometry):
+    problem, points, space = look(case, geometry)
+    residual = residual_of(geometry, problem, space, points, WEIGHTS)
+    block = problem.data.read(0, 60)
+    vectors = space.embed(block)
+    scores = space.project(vectors, residual) / np.sqrt(space.squared_norms(vectors))
+    scores[list(POINTS)] = -np.inf
+    expected = np.argsort(-scores)[:7]
+    best = problem.ask(BestRows(space, residual, 7, np.sort(np.array(POINTS))))
+    assert np.array_equal(best.points.indices, expected)
+    assert np.allclose(best.scores, scores[expected], rtol=1e-9)
+    assert np.array_equal(best.points.rows.X, block.X[expected])
+
+
+@pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
+def test_a_space_can_be_sent_to_a_worker(case, geometry):
+    problem, _, space = look(case, geometry)
+    block = problem.data.read(0, 60)
+    if case.name == "custom":
+        pytest.importorskip("cloudpickle")
+    again = pickle.loads(pickle.dumps(space))
+    assert np.array_equal(again.total(block), space.total(block))
+
+
+@pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
+def test_threads_do_not_change_a_bit(case, geometry):
+    from dataclasses import replace
+
+    problem = case.problem(num_rows=300)
+    small_shards = replace(problem.data, shard_rows=37)
+    points = some_points(problem, *POINTS)
+    space = geometry.space(np.random.default_rng(1), problem, points, WEIGHTS)
+    one = scan(Totals(space), small_shards, Inline(threads=1)).total
+    three = scan(Totals(space), small_shards, Inline(threads=3)).total
+    assert np.array_equal(one, three)
+    assert np.allclose(one, scanned_total(problem, space), rtol=1e-12, atol=1e-12 * np.linalg.norm(one))
