@@ -1,0 +1,70 @@
+"""Which columns of a table are the target, the counts and the features."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from corebayes.data import numbers
+from corebayes.data.arrays import ArrayData
+from corebayes.data.frames import Frame
+
+
+def from_frame(
+    frame: Frame, target: str | None, features: Sequence[str] | None, counts: Any
+) -> ArrayData:
+    """The features as one matrix X, the target as y. Cost: one copy of the columns used."""
+    fields: dict[str, NDArray[Any]] = {}
+    taken: dict[str, str] = {}
+    if target is not None:
+        fields["y"] = frame.column(find(target, frame.names, "target"))
+        taken[str(target)] = "the target"
+    if isinstance(counts, (str, int)):
+        name = str(counts)
+        counts = frame.column(find(name, frame.names, "counts"))
+        if name in taken:
+            raise ValueError(f"column {name!r} cannot be the target and the counts at once")
+        taken[name] = "the counts"
+    names = _choose(frame.names, features, taken)
+    X = frame.matrix([frame.names.index(name) for name in names])
+    return ArrayData(
+        fields={"X": X, **fields},
+        counts=numbers.counts(counts),
+        column_names=names,
+        target_name="y" if target is None else str(target),
+    )
+
+
+def find(name: Any, names: tuple[str, ...], argument: str) -> int:
+    """The position of a column; an error with near matches when there is none."""
+    if str(name) in names:
+        return names.index(str(name))
+    near = difflib.get_close_matches(str(name), names, n=3)
+    if near:
+        hint = f"did you mean {' or '.join(map(repr, near))}?"
+    else:
+        hint = f"the columns are {', '.join(map(repr, names[:10]))}" + ", ..." * (len(names) > 10)
+    raise ValueError(f"{argument}: there is no column {str(name)!r}; {hint}")
+
+
+def _choose(
+    names: tuple[str, ...], features: Sequence[str] | None, taken: Mapping[str, str]
+) -> tuple[str, ...]:
+    if isinstance(features, str):
+        raise ValueError(f"features must be a list of column names, got the string {features!r}")
+    if features is None:
+        chosen = tuple(name for name in names if name not in taken)
+    else:
+        chosen = tuple(str(name) for name in features)
+    for name in chosen:
+        find(name, names, "features")
+        if name in taken:
+            raise ValueError(f"column {name!r} is {taken[name]} and cannot be a feature as well")
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"features names a column more than once: {list(chosen)}")
+    if not chosen:
+        raise ValueError("X has no columns: no column is left to be a feature")
+    return chosen

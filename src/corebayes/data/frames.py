@@ -1,0 +1,181 @@
+"""Columns of pandas and polars frames and of Arrow tables, as float64.
+
+None of these libraries is imported here before the caller has: a frame can only exist when
+its library is loaded. Missing values (null, NA, None) become NaN.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corebayes.types import Array
+
+
+class Frame(NamedTuple):
+    """The names of a table's columns, and a function that gives the j-th as float64."""
+
+    names: tuple[str, ...]
+    num_rows: int
+    column: Callable[[int], Array]
+
+    def matrix(self, positions: Sequence[int] | None = None) -> Array:
+        """The given columns (by default all) side by side. Cost: one copy of them."""
+        positions = range(len(self.names)) if positions is None else positions
+        values = np.empty((self.num_rows, len(positions)))
+        for place, position in enumerate(positions):
+            values[:, place] = self.column(position)
+        return values
+
+
+class Series(NamedTuple):
+    """One column and what it is called (empty when it has no name)."""
+
+    name: str
+    values: Array
+
+
+def as_frame(source: Any) -> Frame | None:
+    """The table's columns, whose names must differ; None when the source is no table."""
+    if _is(source, "pandas", "DataFrame"):
+        frame = _pandas_frame(source)
+    elif _is(source, "polars", "DataFrame"):
+        frame = _polars_frame(source)
+    elif _is(source, "polars", "LazyFrame"):
+        raise ValueError("a polars LazyFrame holds no rows yet: pass frame.collect()")
+    elif hasattr(source, "__arrow_c_stream__") and not is_series(source):
+        frame = _arrow_frame(import_pyarrow().table(source))
+    else:
+        return None
+    repeated = [name for name, number in Counter(frame.names).items() if number > 1]
+    if repeated:
+        raise ValueError(f"column names must differ, but these come more than once: {repeated}")
+    return frame
+
+
+def is_series(source: Any) -> bool:
+    """Whether the source is one column of a pandas, polars or Arrow table."""
+    return any(
+        _is(source, library, kind)
+        for library, kind in (
+            ("pandas", "Series"),
+            ("polars", "Series"),
+            ("pyarrow", "Array"),
+            ("pyarrow", "ChunkedArray"),
+        )
+    )
+
+
+def read_series(source: Any, label: str) -> Series:
+    """The name and the values of one column; `label` stands in for a missing name in errors."""
+    if _is(source, "pandas", "Series"):
+        name = "" if source.name is None else str(source.name)
+        return Series(name, _pandas_column(source, name or label))
+    if _is(source, "polars", "Series"):
+        return Series(source.name, _polars_column(source, source.name or label))
+    return Series("", _arrow_column(source, label))
+
+
+def check_aligned(X: Any, y: Any) -> None:
+    """Two pandas objects whose index labels differ do not belong together row by row."""
+    if not _is(X, "pandas", "DataFrame"):
+        return
+    if not (_is(y, "pandas", "DataFrame") or _is(y, "pandas", "Series")):
+        return
+    if len(X) == len(y) and not X.index.equals(y.index):
+        raise ValueError(
+            "X and y have different pandas indexes; align them (y.loc[X.index]), "
+            "or pass y.to_numpy() to pair them by position"
+        )
+
+
+def not_numbers(label: str, kind: object) -> ValueError:
+    """The error for a column that holds something else than numbers."""
+    return ValueError(
+        f"{label} holds {kind}, not real numbers: encode it as numbers "
+        "(0/1, or one column for each level), use a formula, or leave the column out"
+    )
+
+
+def _is(source: Any, library: str, kind: str) -> bool:
+    loaded: Any = sys.modules.get(library)
+    wanted: Any = getattr(loaded, kind, None)
+    return wanted is not None and isinstance(source, wanted)
+
+
+def import_pyarrow(module: str = "pyarrow") -> Any:
+    """pyarrow or a module of it, or an error that says what to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            'Arrow tables and Parquet files need pyarrow: pip install "corebayes[files]"',
+            name="pyarrow",
+        ) from error
+
+
+def _pandas_frame(source: Any) -> Frame:
+    names = tuple(str(name) for name in source.columns)
+
+    def column(position: int) -> Array:
+        return _pandas_column(source.iloc[:, position], names[position])
+
+    return Frame(names, len(source), column)
+
+
+def _pandas_column(series: Any, name: str) -> Array:
+    pandas, dtype = sys.modules["pandas"], series.dtype
+    types: Any = pandas.api.types
+    numeric = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
+    # A categorical of booleans calls itself boolean; its codes have no agreed meaning.
+    boolean = types.is_bool_dtype(dtype) and not isinstance(dtype, pandas.CategoricalDtype)
+    if not (numeric or boolean):
+        raise not_numbers(f"column {name!r}", f"dtype {dtype}")
+    return series.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _polars_frame(source: Any) -> Frame:
+    names = tuple(source.columns)
+
+    def column(position: int) -> Array:
+        return _polars_column(source.to_series(position), names[position])
+
+    return Frame(names, source.height, column)
+
+
+def _polars_column(series: Any, name: str) -> Array:
+    polars: Any = sys.modules["polars"]
+    if not (series.dtype.is_numeric() or series.dtype in (polars.Boolean, polars.Null)):
+        raise not_numbers(f"column {name!r}", f"dtype {series.dtype}")
+    return series.cast(polars.Float64).to_numpy()
+
+
+def _arrow_frame(table: Any) -> Frame:
+    names = tuple(table.column_names)
+
+    def column(position: int) -> Array:
+        return _arrow_column(table.column(position), names[position])
+
+    return Frame(names, table.num_rows, column)
+
+
+def _arrow_column(column: Any, name: str) -> Array:
+    pyarrow = import_pyarrow()
+    kinds = pyarrow.types
+    accepted = (
+        kinds.is_integer,
+        kinds.is_floating,
+        kinds.is_boolean,
+        kinds.is_decimal,
+        kinds.is_null,
+    )
+    if not any(accept(column.type) for accept in accepted):
+        raise not_numbers(f"column {name!r}", f"type {column.type}")
+    chunks = pyarrow.chunked_array([column]) if _is(column, "pyarrow", "Array") else column
+    # Unsafe only in that integers beyond 2^53 are rounded, as everywhere.
+    return chunks.cast(pyarrow.float64(), safe=False).to_numpy()

@@ -1,0 +1,74 @@
+"""Coresets with known posteriors, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from corebayes.data import as_data
+from corebayes.diagnostics import gaussian_kl
+from corebayes.models import GaussianMean, LinearRegression, LogisticRegression, Normal
+from corebayes.problem import Problem
+from corebayes.types import Array, Coreset, Data, Gaussian, Model
+
+
+def weighted(model: Model, data: Data, indices: Any, weights: Any, **fields: Any) -> Coreset:
+    """A coreset of these rows of a bound model."""
+    indices = np.asarray(indices, dtype=np.int64)
+    weights = np.broadcast_to(np.asarray(weights, dtype=np.float64), indices.shape).copy()
+    return Coreset(
+        indices, weights, data.take(indices), model, data.num_rows, data.total_count, **fields
+    )
+
+
+def posteriors(coreset: Coreset, data: Data) -> tuple[Gaussian, Gaussian]:
+    """π_w and π of a conjugate model."""
+    model: Any = coreset.model
+    ours = model.posterior(model.statistics(coreset.rows, coreset.weights))
+    return ours, Problem(model, data).full_posterior
+
+
+def exact_kl(coreset: Coreset, data: Data) -> dict[str, float]:
+    ours, full = posteriors(coreset, data)
+    reverse, forward = gaussian_kl(ours, full), gaussian_kl(full, ours)
+    return {"reverse": reverse, "forward": forward, "symmetric": reverse + forward}
+
+
+def gaussian_mean(num_rows: int = 60, dim: int = 3, seed: int = 0) -> tuple[Model, Data]:
+    """A mean with correlated noise and a prior away from it."""
+    rng = np.random.default_rng(seed)
+    root = np.tril(rng.normal(size=(dim, dim))) + 2.0 * np.eye(dim)
+    X = rng.normal(size=(num_rows, dim)) @ root.T + np.arange(1.0, dim + 1.0)
+    data = as_data(X)
+    return GaussianMean(cov=root @ root.T, prior=Normal(-1.0, 3.0)).bind(data), data
+
+
+def linear(num_rows: int = 80, dim: int = 3, seed: int = 0) -> tuple[Model, Data]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(num_rows, dim)) * np.arange(1.0, dim + 1.0)
+    y = X @ np.linspace(-1.0, 2.0, dim) + 0.7 * rng.normal(size=num_rows)
+    data = as_data((X, y))
+    return LinearRegression(noise_sd=0.7, prior=Normal(0.5, 2.0)).bind(data), data
+
+
+def logistic(num_rows: int = 200, dim: int = 3, seed: int = 0) -> tuple[Model, Data]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(num_rows, dim))
+    y = rng.random(num_rows) < 1.0 / (1.0 + np.exp(-X @ np.linspace(-1.0, 2.0, dim)))
+    data = as_data((X, y.astype(float)))
+    return LogisticRegression().bind(data), data
+
+
+def near(
+    model: Model, data: Data, *, spread: float = 0.1, share: float = 1.0, seed: int = 0
+) -> Coreset:
+    """All rows but the first tenth, at scattered weights that add up to about `share` of all."""
+    rng = np.random.default_rng(seed)
+    kept = np.arange(data.num_rows // 10, data.num_rows)
+    weights = share * data.num_rows / kept.size * np.exp(spread * rng.normal(size=kept.size))
+    return weighted(model, data, kept, weights)
+
+
+def standard_normals(num_draws: int, dim: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).standard_normal((num_draws, dim))
