@@ -1,0 +1,145 @@
+"""One pass over the rows against the naive NumPy version, in one run.
+
+    python benchmarks/pass_speed.py [--rows 1000000] [--draws 100]
+
+Each version runs in its own process, so that its peak memory above the data can be read off, and
+is timed as the best of three. Sums and row correlations of logistic potentials, then one Hermite
+pass of order 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+def make_rows(num_rows: int, dim: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((num_rows, dim))
+    theta = np.linspace(-1.0, 1.0, dim)
+    return X, np.where(rng.random(num_rows) < 1.0 / (1.0 + np.exp(-X @ theta)), 1.0, -1.0)
+
+
+def naive(X: np.ndarray, y: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The textbook version: the whole N × S matrix of potentials."""
+    Z = y[:, None] * X
+    potentials = -np.logaddexp(0, -Z @ draws.T)
+    centred = potentials - potentials.mean(axis=1, keepdims=True)
+    total = centred.sum(axis=0)
+    correlations = centred @ total / np.sqrt((centred**2).sum(axis=1))
+    return total, correlations
+
+
+@dataclass(frozen=True)
+class SumsAndScores:
+    """Both questions of SparseVI in one pass: Σ g_n, and the best-aligned row for a residual."""
+
+    best: Any
+
+    def answer(self, block: Any, numbers: np.ndarray) -> tuple[np.ndarray, Any]:
+        vectors = self.best.space.embed(block)
+        total = self.best.space.combine(vectors, block.multiplicity())
+        return total, self.best.answer_embedded(vectors, block, numbers)
+
+    def merge(self, first: tuple[Any, Any], second: tuple[Any, Any]) -> tuple[Any, Any]:
+        return first[0] + second[0], self.best.merge(first[1], second[1])
+
+
+def pass_of(name: str, X: np.ndarray, y: np.ndarray, draws: np.ndarray) -> Callable[[], Any]:
+    """The pass to time: a total, then every row's alignment with it."""
+    if name == "naive":
+        return lambda: naive(X, y, draws)
+    import corebayes as cb
+    from corebayes.data import as_data
+    from corebayes.problem import Problem
+    from corebayes.samplers.laplace import full_posterior
+    from corebayes.scan.query import BestRows
+    from corebayes.tangent.geometry import scanned_total
+    from corebayes.tangent.hermite import HermiteSpace
+    from corebayes.tangent.monte_carlo import MonteCarloSpace
+
+    data = as_data((X, y))
+    problem = Problem(cb.LogisticRegression().bind(data), data)
+    if name == "hermite":
+        mean, factor = full_posterior(problem.model, data)
+        hermite = HermiteSpace(problem.model.dim, 2, problem.model, mean, factor, 16)
+        return lambda: scanned_total(problem, hermite)
+    space = MonteCarloSpace(problem.model, draws)
+    direction = scanned_total(problem, space).element
+    best = BestRows(space, direction, num_best=1, exclude=np.empty(0, dtype=np.int64))
+    return lambda: problem.ask(SumsAndScores(best))
+
+
+def measure(name: str, num_rows: int, num_draws: int) -> None:
+    X, y = make_rows(num_rows)
+    draws = np.linspace(-1.0, 1.0, 10) + 0.01 * np.random.default_rng(1).normal(size=(num_draws, 10))
+    small = pass_of(name, X[:5000], y[:5000], draws)
+    small()
+    run = pass_of(name, X, y, draws)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - began)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"seconds": min(seconds), "megabytes": (peak - before) / 1024}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        measure(arguments.measure, arguments.rows, arguments.draws)
+        return
+    results = {}
+    for name, numba in (("naive", "0"), ("numpy", "0"), ("numba", "1"), ("hermite", "1")):
+        command = [sys.executable, __file__, "--measure", name]
+        command += ["--rows", str(arguments.rows), "--draws", str(arguments.draws)]
+        environment = os.environ | {"COREBAYES_NUMBA": numba}
+        output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        results[name] = json.loads(output.stdout)
+    report(results, arguments)
+
+
+def report(results: dict[str, dict[str, float]], arguments: argparse.Namespace) -> None:
+    slow = results["naive"]["seconds"]
+    print(f"N = {arguments.rows:,}, S = {arguments.draws}, d = 10, {os.cpu_count()} cores")
+    print(f"{'pass':34} {'seconds':>8} {'ratio':>7} {'MB above the data':>18}")
+    names = {
+        "naive": "naive logaddexp, N × S",
+        "numpy": "corebayes, NumPy alone",
+        "numba": "corebayes, numba installed",
+        "hermite": "corebayes, Hermite order 2",
+    }
+    for name, label in names.items():
+        result = results[name]
+        ratio = slow / result["seconds"]
+        print(f"{label:34} {result['seconds']:8.3f} {ratio:6.1f}x {result['megabytes']:18.0f}")
+    draws_worth = results["hermite"]["seconds"] / (slow / arguments.draws)
+    checks = [
+        ("NumPy alone at least 5 times faster", slow / results["numpy"]["seconds"] >= 5),
+        ("numba at least 10 times faster", slow / results["numba"]["seconds"] >= 10),
+        (f"Hermite pass at most 15 naive draws: {draws_worth:.1f}", draws_worth <= 15),
+        ("at most 200 MB", max(results[n]["megabytes"] for n in ("numpy", "numba", "hermite")) <= 200),
+    ]
+    for text, good in checks:
+        print(f"    {'pass' if good else 'FAIL'}  {text}")
+    raise SystemExit(0 if all(good for _, good in checks) else 1)
+
+
+if __name__ == "__main__":
+    main()
