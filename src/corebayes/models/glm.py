@@ -1,0 +1,166 @@
+"""Generalised linear models: everything but the family.
+
+    f_n(θ) = ℓ(η_n, y_n),   η_n = x_nᵀθ,     ∇ f_n = ℓ'(η_n) x_n,    ∇² f_n = ℓ''(η_n) x_n x_nᵀ
+
+A family is one small class that gives ℓ and its derivatives in η. This one is complete:
+
+    @dataclass(frozen=True, kw_only=True, eq=False)
+    class ExponentialRegression(GLM):
+        '''Waiting times with rate exp(η): ℓ = η − y exp(η).'''
+
+        def log_density(self, eta, y, out):
+            rate = np.exp(eta)
+            return np.subtract(eta, y * rate, out=out)
+
+        def derivatives(self, eta, y, order=3):
+            slope = -y * np.exp(eta)
+            return (1.0 + slope, slope, slope)[:order]
+
+        def log_base_of(self, y):
+            return np.zeros_like(y)
+
+        def check_target(self, y, lowest):
+            return ~((y > 0) & np.isfinite(y)), "waiting times must be positive"
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebayes.models import compiled
+from corebayes.models.base import NormalPriorModel
+from corebayes.models.design import check_rows, coefficient_names
+from corebayes.models.scratch import scratch
+from corebayes.types import Array, Block, Data
+
+# Potentials of this many rows at 100 draws stay in a core's own cache.
+ROWS_AT_ONCE = 512
+# Fewer values are not worth importing numba for; which code runs depends on the shape alone.
+COMPILED_FROM = 4096
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GLM(NormalPriorModel):
+    """A regression whose potentials depend on a row through η = xᵀθ and y alone.
+
+    `intercept` appends a column of ones to X, as the last parameter.
+    """
+
+    intercept: bool = False
+
+    @property
+    def log_concave(self) -> bool:
+        """Whether ℓ'' ≤ 0 everywhere; a family without that property says so."""
+        return True
+
+    @property
+    def kernel(self) -> str | None:
+        """The name of the compiled form of `log_density`, when there is one."""
+        return None
+
+    @property
+    def kernel_parameters(self) -> tuple[float, ...]:
+        """The constants that the compiled form takes."""
+        return ()
+
+    @abstractmethod
+    def log_density(self, eta: Array, y: Array, out: Array) -> Array:
+        """ℓ(η, y) without terms free of η, into `out`, which may be `eta` itself.
+
+        `eta` is (n, S) and `y` (n, 1).
+        """
+
+    @abstractmethod
+    def derivatives(self, eta: Array, y: Array, order: int = 3) -> tuple[Array, ...]:
+        """The first `order` of ℓ', ℓ'' and ℓ''' in η, for any shapes that broadcast."""
+
+    @abstractmethod
+    def log_base_of(self, y: Array) -> Array:
+        """The terms free of η that `log_density` leaves out, shape (n,)."""
+
+    @abstractmethod
+    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
+        """Which targets the family has no density for, and what they must be.
+
+        `lowest` is the smallest target of all earlier rows, infinite at the first.
+        """
+
+    def bind(self, data: Data) -> Self:
+        """This model for these rows. Cost: a pass over the rows, N·d² flops."""
+        bound = self.with_names(coefficient_names(data, intercept=self.intercept))
+        check_rows(bound, data)
+        return bound
+
+    def design(self, block: Block) -> Array:
+        """X, with a last column of ones when there is an intercept, (n, d)."""
+        X = block.X
+        if not self.intercept:
+            return X
+        design = np.empty((X.shape[0], X.shape[1] + 1))
+        design[:, :-1] = X
+        design[:, -1] = 1.0
+        return design
+
+    def target(self, block: Block) -> Array:
+        """y in the family's own form, (n,)."""
+        return block.y
+
+    def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
+        eta = np.matmul(self.design(block), draws.T, out=out)
+        return self.transform(eta, self.target(block))
+
+    def transform(self, eta: Array, target: Array) -> Array:
+        """ℓ(η, y) in the place of η (n, S), for the family's own y (n,)."""
+        kernel = self._compiled_kernel(eta)
+        if kernel is None:
+            return self.log_density(eta, target[:, None], eta)
+        compiled.transform(kernel, eta, target, *self.kernel_parameters)
+        return eta
+
+    def _compiled_kernel(self, eta: Array) -> str | None:
+        """The kernel for these values, if they are worth a compiled loop and it is installed."""
+        return self.kernel if eta.size >= COMPILED_FROM and compiled.available() else None
+
+    def sum_potentials(self, draws: Array, block: Block, weights: Array | None = None) -> Array:
+        if len(block) > ROWS_AT_ONCE:
+            return self._sum_in_parts(draws, block, weights)
+        eta = scratch("eta", (len(block), len(draws)))
+        kernel = self._compiled_kernel(eta)
+        if kernel is None:
+            values = self.potentials(draws, block, eta)
+            return values.sum(axis=0) if weights is None else weights @ values
+        np.matmul(self.design(block), draws.T, out=eta)
+        weights = np.ones(len(block)) if weights is None else weights
+        return compiled.weighted_sums(
+            kernel, eta, self.target(block), weights, *self.kernel_parameters
+        )
+
+    def _sum_in_parts(self, draws: Array, block: Block, weights: Array | None) -> Array:
+        total = np.zeros(len(draws))
+        for start in range(0, len(block), ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            part_weights = None if weights is None else weights[part]
+            total += self.sum_potentials(draws, block.take(part), part_weights)
+        return total
+
+    def gradient(self, theta: Array, block: Block, weights: Array) -> Array:
+        design = self.design(block)
+        (first,) = self.derivatives(design @ theta, self.target(block), 1)
+        return (weights * first) @ design
+
+    def slopes(self, theta: Array, block: Block, weights: Array) -> tuple[Array, Array]:
+        design = self.design(block)
+        first, second = self.derivatives(design @ theta, self.target(block), 2)
+        return (weights * first) @ design, (design.T * (weights * second)) @ design
+
+    def hessian(self, theta: Array, block: Block, weights: Array) -> Array:
+        """∇² Σ_n w_n f_n(θ), without the prior, shape (d, d)."""
+        return self.slopes(theta, block, weights)[1]
+
+    def log_base(self, block: Block) -> Array:
+        return self.log_base_of(block.y)

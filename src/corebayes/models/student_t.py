@@ -1,0 +1,74 @@
+"""Regression with Student-t noise: a line that outliers do not bend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebayes.models.glm import GLM
+from corebayes.models.positive import check_positive
+from corebayes.types import Array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StudentTRegression(GLM):
+    """y = η + scale·t with t of `df` degrees of freedom, both known.
+
+    With r = y − η,  ℓ = −(df + 1)/2 · log(1 + r² / (df · scale²)). Not log-concave: ℓ'' > 0
+    where |r| > scale √df, so coreset posteriors may have several modes.
+    """
+
+    df: float = 4.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self.df, "df")
+        check_positive(self.scale, "scale")
+
+    @property
+    def log_concave(self) -> bool:
+        return False
+
+    @property
+    def kernel(self) -> str | None:
+        return "student_t"
+
+    @property
+    def kernel_parameters(self) -> tuple[float, ...]:
+        return self.df, self.scale
+
+    def log_density(self, eta: Array, y: Array, out: Array) -> Array:
+        residual = np.subtract(y, eta, out=out)
+        residual *= 1.0 / (self.scale * np.sqrt(self.df))
+        np.multiply(residual, residual, out=out)
+        np.log1p(out, out=out)
+        out *= -0.5 * (self.df + 1.0)
+        return out
+
+    def derivatives(self, eta: Array, y: Array, order: int = 3) -> tuple[Array, ...]:
+        residual = y - eta
+        width = self.df * self.scale**2
+        squared = residual**2
+        inverse = 1.0 / (width + squared)
+        first = (self.df + 1.0) * residual * inverse
+        if order == 1:
+            return (first,)
+        # ℓ'' = (df + 1)(r² − w) / (w + r²)²
+        second = (self.df + 1.0) * (squared - width) * inverse**2
+        if order == 2:
+            return first, second
+        # ℓ''' = 2 (df + 1) r (r² − 3w) / (w + r²)³
+        return first, second, 2.0 * first * (squared - 3.0 * width) * inverse**2
+
+    def log_base_of(self, y: Array) -> Array:
+        from scipy.special import betaln
+
+        # B(df/2, ½) √df scale is the normaliser of the density.
+        constant = betaln(0.5 * self.df, 0.5) + 0.5 * np.log(self.df) + np.log(self.scale)
+        return np.full_like(y, -constant)
+
+    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
+        return ~np.isfinite(y), "targets must be finite numbers"

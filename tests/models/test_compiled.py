@@ -1,0 +1,347 @@
+"""Compiled kernels against the formulas in NumPy and SciPy, and against the models' own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log1p, xlog1py
+
+from corebayes.models import compiled, poisson
+from corebayes.models.glm import GLM
+from corebayes.models.logistic import LogisticRegression
+from corebayes.models.negative_binomial import NegativeBinomialRegression
+from corebayes.models.poisson import PoissonRegression
+from corebayes.models.student_t import StudentTRegression
+from corebayes.types import Array
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def logistic(eta: Array, y: Array, p0: float, p1: float) -> Array:
+    return -np.logaddexp(0.0, -y * eta)
+
+
+def poisson_softplus(eta: Array, y: Array, p0: float, p1: float) -> Array:
+    rate = np.logaddexp(0.0, eta)
+    # log log(1 + e^η) = η − e^η/2 + … where the rate underflows
+    log_rate = np.where(eta < -40.0, eta, np.log(np.where(eta < -40.0, 1.0, rate)))
+    return y * log_rate - rate
+
+
+def poisson_log(eta: Array, y: Array, p0: float, p1: float) -> Array:
+    excess = np.maximum(eta - 300.0, 0.0)
+    return y * eta - np.exp(np.minimum(eta, 300.0)) * (1.0 + excess + excess**2 / 2.0)
+
+
+def student_t(eta: Array, y: Array, df: float, scale: float) -> Array:
+    return xlog1py(-0.5 * (df + 1.0), ((y - eta) / scale) ** 2 / df)
+
+
+def negative_binomial(eta: Array, y: Array, dispersion: float, p1: float) -> Array:
+    # −y log(1 + e^{−x}) − r log(1 + eˣ)
+    x = eta + np.log(dispersion)
+    return -y * np.logaddexp(0.0, -x) - np.logaddexp(0.0, x) / dispersion
+
+
+FORMULAS = {
+    "logistic": (logistic, 0.0, 0.0),
+    "poisson_softplus": (poisson_softplus, 0.0, 0.0),
+    "poisson_log": (poisson_log, 0.0, 0.0),
+    "student_t": (student_t, 3.5, 0.7),
+    "negative_binomial": (negative_binomial, 0.3, 0.0),
+}
+KERNELS = list(FORMULAS)
+
+MODELS: dict[str, GLM] = {
+    "logistic": LogisticRegression(),
+    "poisson_softplus": PoissonRegression(),
+    "poisson_log": PoissonRegression(link="log"),
+    "student_t": StudentTRegression(df=3.5, scale=0.7),
+    "negative_binomial": NegativeBinomialRegression(dispersion=0.3),
+}
+
+
+def targets(kernel: str, rng: np.random.Generator, num_rows: int, largest: float = 30.0) -> Array:
+    if kernel == "logistic":
+        return rng.choice([-1.0, 1.0], num_rows)
+    counts = np.floor(rng.uniform(0.0, largest, num_rows))
+    counts[::3] = 0.0
+    return counts - 5.3 if kernel == "student_t" else counts
+
+
+def formula(kernel: str, eta: Array, y: Array) -> Array:
+    function, p0, p1 = FORMULAS[kernel]
+    return function(eta, y[:, None], p0, p1)
+
+
+def transformed(kernel: str, eta: Array, y: Array) -> Array:
+    _, p0, p1 = FORMULAS[kernel]
+    result = eta.copy()
+    compiled.transform(kernel, result, y, p0, p1)
+    return result
+
+
+def assert_close(kernel: str, actual: Array, eta: Array, y: Array) -> None:
+    """To 1e-12 of f, or to a few roundings of the two terms that f is the difference of."""
+    expected = formula(kernel, eta, y)
+    assert np.all(np.isfinite(actual))
+    terms = np.abs(expected)
+    if kernel.startswith("poisson"):
+        terms = np.abs(y[:, None]) * (1.0 + np.abs(eta))
+    bound = np.maximum(1e-12 * np.abs(expected), 8.0 * EPS * terms) + 1e-307
+    assert np.all(np.abs(actual - expected) <= bound)
+
+
+def test_numba_is_there() -> None:
+    assert compiled.available()
+    assert set(compiled.FAMILIES) == set(KERNELS)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 7), (64, 7), (41, 100), (3, 1000), (600, 2)])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_transform_is_the_formula(kernel: str, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(shape[0] + 7 * shape[1])
+    eta = 3.0 * rng.standard_normal(shape)
+    y = targets(kernel, rng, shape[0])
+    assert_close(kernel, transformed(kernel, eta, y), eta, y)
+
+
+@pytest.mark.parametrize("largest", [3.0, 1e6])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_extreme_predictors_and_counts(kernel: str, largest: float) -> None:
+    rng = np.random.default_rng(0)
+    special = [-750.0, -745.2, -708.5, -708.0, -40.0, -1e-300, -0.0, 0.0, 1e-300, 36.7, 300.0]
+    eta = np.concatenate([special, [300.1, 709.9, 750.0], np.linspace(-750.0, 750.0, 986)])
+    eta = np.repeat(eta[None, :], 20, axis=0)
+    y = targets(kernel, rng, 20, largest)
+    assert_close(kernel, transformed(kernel, eta, y), eta, y)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    kernel=st.sampled_from(KERNELS),
+    eta=st.floats(-750.0, 750.0),
+    count=st.integers(0, 10**6),
+)
+def test_single_values(kernel: str, eta: float, count: int) -> None:
+    y = np.array([1.0 - 2.0 * (count % 2) if kernel == "logistic" else float(count)])
+    matrix = np.array([[eta]])
+    assert_close(kernel, transformed(kernel, matrix, y), matrix, y)
+
+
+def test_exp_and_logarithms_to_the_last_digits() -> None:
+    """Each family shows one of the polynomials where nothing else rounds."""
+    rng = np.random.default_rng(3)
+    eta = rng.uniform(-700.0, 290.0, (1, 20000))
+    zero, one = np.zeros(1), np.ones(1)
+    np.testing.assert_allclose(transformed("poisson_log", eta, zero), -np.exp(eta), rtol=2 * EPS)
+    positive = np.abs(eta)
+    expected = -log1p(np.exp(-positive))
+    np.testing.assert_allclose(transformed("logistic", positive, one), expected, rtol=4 * EPS)
+    values = positive.copy()
+    compiled.transform("student_t", values, zero, 1.0, 1.0)
+    np.testing.assert_allclose(values, -log1p(positive**2), rtol=4 * EPS)
+    tiny = 10.0 ** rng.uniform(-140.0, -1.0, (1, 20000))
+    values = tiny.copy()
+    compiled.transform("student_t", values, zero, 1.0, 1.0)
+    np.testing.assert_allclose(values, -log1p(tiny**2), rtol=4 * EPS)
+
+
+def test_softplus_rate_that_underflows_keeps_its_logarithm() -> None:
+    eta = np.linspace(-750.0, -40.0, 997)[None, :]
+    for count in (1.0, 1e6):
+        values = transformed("poisson_softplus", eta, np.array([count]))
+        np.testing.assert_allclose(values, count * eta, rtol=4 * EPS)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_agrees_with_the_model(kernel: str) -> None:
+    rng = np.random.default_rng(5)
+    eta = np.concatenate([3.0 * rng.standard_normal((50, 100)), rng.uniform(-750, 750, (50, 100))])
+    y = targets(kernel, rng, 100, 1e3)
+    model = MODELS[kernel]
+    assert model.kernel == kernel
+    expected = model.log_density(eta.copy(), y[:, None], np.empty_like(eta))
+    compiled.transform(kernel, eta, y, *model.kernel_parameters)
+    assert np.all(np.abs(eta - expected) <= 1e-12 * (1.0 + np.abs(expected)))
+
+
+def test_constants_are_those_of_the_numpy_code() -> None:
+    assert compiled.LAST_EXPONENT == poisson.LAST_EXPONENT
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (500, 1), (65, 7), (500, 100), (3, 1000)])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_weighted_sums(kernel: str, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(11)
+    eta = 2.0 * rng.standard_normal(shape)
+    before = eta.copy()
+    y = targets(kernel, rng, shape[0])
+    weights = rng.exponential(size=shape[0]) - 0.5
+    weights[1::4] = 0.0
+    _, p0, p1 = FORMULAS[kernel]
+    sums = compiled.weighted_sums(kernel, eta, y, weights, p0, p1)
+    potentials = formula(kernel, eta, y)
+    bound = 1e-13 * np.abs(weights) @ (1.0 + np.abs(potentials) + np.abs(y[:, None] * eta))
+    assert np.all(np.abs(sums - weights @ potentials) <= bound)
+    assert np.array_equal(eta, before)
+
+
+def test_rows_of_weight_zero_are_passed_over() -> None:
+    eta = np.array([[1.0, 2.0], [np.nan, np.inf], [3.0, -1.0]])
+    y, weights = np.array([1.0, -1.0, -1.0]), np.array([2.0, 0.0, 0.5])
+    kept = compiled.weighted_sums("logistic", eta[[0, 2]], y[[0, 2]], weights[[0, 2]])
+    assert np.array_equal(compiled.weighted_sums("logistic", eta, y, weights), kept)
+    assert np.array_equal(compiled.weighted_sums("logistic", eta, y, np.zeros(3)), np.zeros(2))
+
+
+@pytest.mark.parametrize("bits", [0x7FF8000000000000, 0x7FF80000000007A2, 0xFFF0000000000FFF])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_nan_stays_nan(kernel: str, bits: int) -> None:
+    """Also with a payload in the low bits, such as the missing value of R."""
+    eta = np.full((3, 9), 0.5)
+    eta[1, 4] = np.array([bits], dtype=np.uint64).view(np.float64)[0]
+    y = np.ones(3)
+    bad = ~np.isfinite(transformed(kernel, eta, y))
+    assert np.array_equal(np.argwhere(bad), [[1, 4]])
+    _, p0, p1 = FORMULAS[kernel]
+    sums = compiled.weighted_sums(kernel, eta, y, np.ones(3), p0, p1)
+    assert np.array_equal(np.flatnonzero(~np.isfinite(sums)), [4])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_threads_give_the_same_bits(kernel: str) -> None:
+    rng = np.random.default_rng(8)
+    eta = rng.standard_normal((512, 100))
+    y, weights = targets(kernel, rng, 512), rng.random(512)
+    _, p0, p1 = FORMULAS[kernel]
+
+    def once(_: int) -> tuple[Array, Array]:
+        values = transformed(kernel, eta, y)
+        return values, compiled.weighted_sums(kernel, eta, y, weights, p0, p1)
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(once, range(16)))
+    for answer in answers[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(answer, answers[0], strict=True))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_value_does_not_depend_on_its_place(kernel: str) -> None:
+    rng = np.random.default_rng(9)
+    eta = 4.0 * rng.standard_normal((5, 103))
+    y = targets(kernel, rng, 5)
+    together = transformed(kernel, eta, y)
+    apart = np.stack([transformed(kernel, eta[:, [s]].copy(), y)[:, 0] for s in range(103)], axis=1)
+    terms = np.abs(together) + np.abs(y[:, None] * eta)
+    assert np.all(np.abs(together - apart) <= 4.0 * EPS * terms)
+
+
+def test_read_only_and_strided_targets() -> None:
+    rng = np.random.default_rng(4)
+    eta = rng.standard_normal((6, 5))
+    table = rng.choice([-1.0, 1.0], (6, 3))
+    table.flags.writeable = False
+    expected = logistic(eta, table[:, 1:2], 0.0, 0.0)
+    np.testing.assert_allclose(transformed("logistic", eta, table[:, 1]), expected, rtol=1e-13)
+    eta.flags.writeable = False
+    sums = compiled.weighted_sums("logistic", eta, table[:, 1], np.ones(6))
+    np.testing.assert_allclose(sums, expected.sum(axis=0), rtol=1e-13)
+
+
+def test_no_rows_or_no_draws() -> None:
+    for shape in ((0, 4), (3, 0)):
+        y = np.ones(shape[0])
+        compiled.transform("logistic", np.empty(shape), y)
+        sums = compiled.weighted_sums("logistic", np.empty(shape), y, y)
+        assert np.array_equal(sums, np.zeros(shape[1]))
+
+
+def test_wrong_arguments() -> None:
+    eta = np.zeros((3, 2))
+    with pytest.raises(ValueError, match=r"kernel must be one of logistic.*got 'probit'"):
+        compiled.transform("probit", eta, np.ones(3))
+    with pytest.raises(ValueError, match=r"\(3, 2\).*got shape \(2,\)"):
+        compiled.transform("logistic", eta, np.ones(2))
+    with pytest.raises(ValueError, match=r"got shape \(3, 1\)"):
+        compiled.transform("logistic", eta, np.ones((3, 1)))
+    with pytest.raises(ValueError, match=r"got shape \(4,\)"):
+        compiled.weighted_sums("logistic", eta, np.ones(3), np.ones(4))
+    with pytest.raises(TypeError):
+        compiled.transform("logistic", np.asfortranarray(np.zeros((3, 2))), np.ones(3))
+
+
+def values_of(function: Any) -> Array:
+    eta = np.linspace(-4.0, 4.0, 12).reshape(3, 4)
+    function(eta, np.array([1.0, -1.0, 1.0]), 0.0, 0.0)
+    return eta
+
+
+def test_a_damaged_or_missing_cache_does_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = values_of(compiled._function("transform", "logistic"))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert np.array_equal(values_of(compiled._compile("transform", "logistic")), expected)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    kept = compiled._compile("transform", "logistic")
+    assert sum(kept.stats.cache_hits.values()) == 1
+    for path in files:
+        path.write_bytes(path.read_bytes()[:300])
+    assert np.array_equal(values_of(compiled._compile("transform", "logistic")), expected)
+
+
+def test_compiles_without_a_place_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    njit = numba.njit
+
+    def refuse_to_cache(*arguments: Any, **options: Any) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(*arguments, **options)
+
+    expected = values_of(compiled._function("transform", "logistic"))
+    monkeypatch.setattr(numba, "njit", refuse_to_cache)
+    assert np.array_equal(values_of(compiled._compile("transform", "logistic")), expected)
+
+
+@pytest.mark.parametrize("variable", ["COREBAYES_NUMBA=0", "NUMBA_DISABLE_JIT=1"])
+def test_numba_can_be_turned_off(variable: str) -> None:
+    name, value = variable.split("=")
+    program = (
+        "import sys, numpy as np\n"
+        "from corebayes.models import compiled\n"
+        "assert 'numba' not in sys.modules\n"
+        "assert not compiled.available()\n"
+        "try:\n"
+        "    compiled.transform('logistic', np.zeros((1, 1)), np.ones(1))\n"
+        "except ImportError as error:\n"
+        "    assert 'corebayes[fast]' in str(error)\n"
+        "else:\n"
+        "    raise SystemExit('no error')\n"
+    )
+    environment = {**os.environ, name: value}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+def test_a_numba_that_cannot_be_imported_is_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> Any:
+        raise SystemError(f"{name} needs another NumPy")
+
+    monkeypatch.setattr(compiled, "import_module", fail)
+    monkeypatch.delenv("COREBAYES_NUMBA", raising=False)
+    compiled.available.cache_clear()
+    try:
+        assert not compiled.available()
+    finally:
+        compiled.available.cache_clear()
