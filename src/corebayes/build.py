@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.constructions import Construction, Info, SparseVI
+from corebayes.constructions import AnnealedSparseVI, Construction, Info
 from corebayes.data import as_data
 from corebayes.problem import Problem
 from corebayes.progress import make_progress
@@ -52,7 +52,7 @@ def build(
     bar = make_progress(progress, size)
     with one_blas_thread():
         problem = Problem(model.bind(rows), rows, executor or Inline())
-        run = _Run(problem, method or SparseVI(), np.random.default_rng(_checked_seed(seed)), size)
+        run = _Run(problem, method or AnnealedSparseVI(), np.random.default_rng(_checked_seed(seed)), size)
         with bar:
             reason = run.until(tol, max_time, bar.show)
     return run.coreset(reason, seed)
@@ -85,8 +85,6 @@ class _Run:
                     return f"certified KL(π_w ‖ π) ≤ {tol:g}"
                 if info.done is not None:
                     return info.done
-                if self.size is not None and self.state.weights.size >= self.size:
-                    return f"reached size {self.size}"
                 if max_time is not None and seconds >= max_time:
                     return f"time limit of {max_time:g} s"
         except KeyboardInterrupt:
@@ -131,6 +129,8 @@ class _Run:
             "method": repr(self.method),
             "seed": int(seed),
             "data": data.fingerprint(),
+            "column_names": list(data.column_names),
+            "target_name": data.target_name,
             "seconds": time.perf_counter() - self.began,
             "passes": self.problem.rows_scanned / data.num_rows,
         }
@@ -149,13 +149,14 @@ class _Tolerance:
             return False
         from corebayes.certify import certify
 
-        certificate = certify(
-            run.coreset("", 0), run.problem.data, seed=int(run.rng.integers(2**31)),
-            executor=run.problem.executor,
-        )
         self.next_size = size + max(1, size // 10)
-        kl = certificate.reverse_kl
-        return certificate.certified and kl is not None and kl.value + 2 * kl.standard_error <= self.tol
+        return certify(
+            run.coreset("", 0),
+            run.problem.data,
+            seed=int(run.rng.integers(2**31)),
+            tol=self.tol,
+            executor=run.problem.executor,
+        ).certified
 
 
 def _checked_size(size: int | str | None, tol: float | None) -> int | None:

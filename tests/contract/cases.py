@@ -77,7 +77,7 @@ CONSTRUCTIONS = [
     ("uniform", cb.Uniform()),
     ("sparse-vi", cb.SparseVI()),
     *((f"sparse-vi-{name}", cb.SparseVI(update=update, geometry=cb.MonteCarlo(num_draws=50))) for name, update in UPDATES),
-    ("sparse-vi-subsampled", cb.SparseVI(geometry=cb.MonteCarlo(num_draws=50), selection_rows=20, gradient_rows=30)),
+    ("sparse-vi-subsampled", cb.SparseVI(geometry=cb.MonteCarlo(num_draws=50), selection_rows=20, gradient_rows=30, update=cb.NaturalGradient(num_steps=2, max_trials=3), num_iterations=45)),
 ]
 
 SAMPLERS = [

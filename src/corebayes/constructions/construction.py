@@ -9,6 +9,9 @@ import numpy as np
 from corebayes.problem import Problem
 from corebayes.types import Array, Estimate, Points
 
+# Below this KL, in nats, the residual is round-off and has no direction worth following.
+PRECISION = 1e-12
+
 
 class State(Protocol):
     """What the next step needs; at least the coreset so far."""

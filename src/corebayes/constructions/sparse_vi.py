@@ -16,19 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.constructions.construction import Info, drop_zeros
-from corebayes.models.glm import GLM
+from corebayes.constructions.construction import PRECISION, Info, drop_zeros
 from corebayes.problem import Problem
-from corebayes.samplers.exact import is_conjugate
 from corebayes.scan.query import BestRows
-from corebayes.tangent import ClosedForm, Geometry, Hermite, MonteCarlo
+from corebayes.tangent import Geometry, default_geometry
 from corebayes.tangent.geometry import residual_of, subsample
 from corebayes.types import Array, Indices, Model, Points, TangentSpace
 from corebayes.weights import NaturalGradient, WeightUpdate
-
-# Below this KL, in nats, the residual is round-off and has no direction worth following.
-PRECISION = 1e-12
-
 
 class State(NamedTuple):
     points: Points
@@ -37,6 +31,8 @@ class State(NamedTuple):
     """The tangent space at π_w."""
     residual: Array
     """Σ_n (c_n − w_n) g_n there."""
+    size: int | None
+    """Rows to stop at."""
     rows: Indices | None
     """The subsample that the residual came from; None for all rows."""
     num_steps: int
@@ -67,7 +63,7 @@ class SparseVI:
     """Steps in a row that add no row before giving up; not used with `num_iterations`."""
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        return self._look(rng, problem, problem.no_points(), np.empty(0), None)
+        return self._look(rng, problem, problem.no_points(), np.empty(0), size, None)
 
     def step(
         self, rng: np.random.Generator, problem: Problem, state: State
@@ -82,7 +78,7 @@ class SparseVI:
         )
         weights = self.update.run(rng, restriction, weights)
         points, weights = drop_zeros(points, weights)
-        state = self._look(rng, problem, points, weights, state)
+        state = self._look(rng, problem, points, weights, state.size, state)
         return state, self._info(problem, state)
 
     def _look(
@@ -91,6 +87,7 @@ class SparseVI:
         problem: Problem,
         points: Points,
         weights: Array,
+        size: int | None,
         last: State | None,
     ) -> State:
         geometry = self._geometry(problem.model)
@@ -99,16 +96,18 @@ class SparseVI:
         rows = subsample(rng, problem, self.selection_rows)
         residual = residual_of(geometry, problem, space, points, weights, rows)
         if last is None:
-            return State(points, weights, space, residual, rows, 0, 0)
+            return State(points, weights, space, residual, size, rows, 0, 0)
         grew = weights.size > last.weights.size
         num_idle = 0 if grew else last.num_idle + 1
-        return State(points, weights, space, residual, rows, last.num_steps + 1, num_idle)
+        return State(points, weights, space, residual, size, rows, last.num_steps + 1, num_idle)
 
     def _info(self, problem: Problem, state: State) -> Info:
         kl = self._kl(problem, state)
         done = None
         if kl.value <= PRECISION:
             done = "the coreset posterior equals the full posterior to working precision"
+        elif state.size is not None and state.weights.size >= state.size:
+            done = f"reached size {state.size}"
         elif state.num_steps == self.num_iterations:
             done = f"{state.num_steps} greedy iterations done"
         elif self.num_iterations is None and state.num_idle >= self.patience:
@@ -120,13 +119,6 @@ class SparseVI:
 
     def _geometry(self, model: Model) -> Geometry:
         return self.geometry or default_geometry(model)
-
-
-def default_geometry(model: Model) -> Geometry:
-    """The geometry without noise if there is one: closed form, Hermite for a GLM, else draws."""
-    if is_conjugate(model):
-        return ClosedForm()
-    return Hermite() if isinstance(model, GLM) else MonteCarlo(num_draws=500)
 
 
 def _select(problem: Problem, state: State) -> Points | None:

@@ -157,7 +157,10 @@ class BestRows:
     exclude: Indices
 
     def answer(self, block: Block, numbers: Indices) -> Best:
-        vectors = self.space.embed(block)
+        return self.answer_embedded(self.space.embed(block), block, numbers)
+
+    def answer_embedded(self, vectors: Any, block: Block, numbers: Indices) -> Best:
+        """The answer of rows whose vectors are at hand."""
         squared_norms = self.space.squared_norms(vectors)
         flat = squared_norms <= 0.0
         scores = self.space.project(vectors, self.residual)

@@ -71,7 +71,7 @@ class HermiteSpace(RidgeAlgebra):
         counts = block.multiplicity()
         design, target = self.model.design(block), self.model.target(block)
         ridges, predictor = self._ridges(design, target)
-        potentials = self.model.log_density(predictor, target[:, None], predictor)
+        potentials = self.model.transform(predictor, target)
         mean = float(counts @ (potentials @ gauss_hermite(self.num_nodes).weights))
         return Total(self.combine(ridges, counts), mean)
 

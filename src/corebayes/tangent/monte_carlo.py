@@ -74,6 +74,9 @@ class MonteCarloSpace:
         """Cost: n·S potentials, summed without keeping them."""
         sums = self.model.sum_potentials(self.draws, block, block.counts)
         mean = float(sums.mean())
+        if not np.isfinite(mean):
+            # The pass names the row; centring an infinity would only warn.
+            return Total(sums, mean)
         return Total((sums - mean) * self._scale, mean)
 
     def free_energy(self, total: Total) -> float:
