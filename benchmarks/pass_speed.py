@@ -82,7 +82,9 @@ def pass_of(name: str, X: np.ndarray, y: np.ndarray, draws: np.ndarray) -> Calla
 
 def measure(name: str, num_rows: int, num_draws: int) -> None:
     X, y = make_rows(num_rows)
-    draws = np.linspace(-1.0, 1.0, 10) + 0.01 * np.random.default_rng(1).normal(size=(num_draws, 10))
+    draws = np.linspace(-1.0, 1.0, 10) + 0.01 * np.random.default_rng(1).normal(
+        size=(num_draws, 10)
+    )
     small = pass_of(name, X[:5000], y[:5000], draws)
     small()
     run = pass_of(name, X, y, draws)
@@ -110,7 +112,9 @@ def main() -> None:
         command = [sys.executable, __file__, "--measure", name]
         command += ["--rows", str(arguments.rows), "--draws", str(arguments.draws)]
         environment = os.environ | {"COREBAYES_NUMBA": numba}
-        output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        output = subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True
+        )
         results[name] = json.loads(output.stdout)
     report(results, arguments)
 
@@ -134,7 +138,10 @@ def report(results: dict[str, dict[str, float]], arguments: argparse.Namespace) 
         ("NumPy alone at least 5 times faster", slow / results["numpy"]["seconds"] >= 5),
         ("numba at least 10 times faster", slow / results["numba"]["seconds"] >= 10),
         (f"Hermite pass at most 15 naive draws: {draws_worth:.1f}", draws_worth <= 15),
-        ("at most 200 MB", max(results[n]["megabytes"] for n in ("numpy", "numba", "hermite")) <= 200),
+        (
+            "at most 200 MB",
+            max(results[n]["megabytes"] for n in ("numpy", "numba", "hermite")) <= 200,
+        ),
     ]
     for text, good in checks:
         print(f"    {'pass' if good else 'FAIL'}  {text}")

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks import datasets
 
 import corebayes as cb
-from benchmarks import datasets
 from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
 from corebayes.problem import Problem
@@ -136,7 +136,9 @@ def _verdicts(checks: list[tuple[str, bool, str]]) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("which", nargs="?", default="all", choices=["gaussian", "sets", "rbf", "all"])
+    parser.add_argument(
+        "which", nargs="?", default="all", choices=["gaussian", "sets", "rbf", "all"]
+    )
     parser.add_argument("--data")
     which, folder = (arguments := parser.parse_args()).which, arguments.data
     good = True

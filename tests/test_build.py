@@ -38,7 +38,7 @@ def test_bad_arguments(rows, arguments, error, words):
 
 
 def test_reaches_the_size_and_says_so(rows):
-    coreset = cb.build(cb.LogisticRegression(), rows, size=7)
+    coreset = cb.build(cb.LogisticRegression(), rows, size=7, method=cb.SparseVI())
     assert coreset.size == 7 and coreset.reason == "reached size 7"
     kls = [entry["kl"] for entry in coreset.trace]
     assert kls[-1] < kls[0]
@@ -48,13 +48,13 @@ def test_reaches_the_size_and_says_so(rows):
 def test_tolerance_is_certified_on_fresh_draws(rows):
     coreset = cb.build(cb.LogisticRegression(), rows, tol=0.05)
     assert coreset.reason == "certified KL(π_w ‖ π) ≤ 0.05"
-    certificate = cb.certify(coreset, rows, seed=99)
-    assert certificate.certified and certificate.reverse_kl.value < 0.05
+    certificate = cb.certify(coreset, rows, seed=99, tol=0.05)
+    assert certificate.reverse_kl.value < 0.05
 
 
 def test_time_limit(rows):
     coreset = cb.build(cb.LogisticRegression(), rows, size=200, max_time=1e-9)
-    assert coreset.size == 1 and coreset.reason.startswith("time limit")
+    assert len(coreset.trace) == 1 and coreset.reason == "time limit of 1e-09 s"
 
 
 class Interrupting:
@@ -107,12 +107,16 @@ def test_bad_rows_are_named_or_dropped(rows, column):
     X[37, column] = np.nan
     with pytest.raises(ValueError, match=r"row 37.*column"):
         cb.build(cb.LogisticRegression(), (X, y), size=10)
-    with pytest.warns(UserWarning, match="1 row"):
-        dropped = cb.build(cb.LogisticRegression(), (X, y), size=10, on_bad="drop")
+    with pytest.warns(UserWarning, match="1 of 300 rows"):
+        dropped = cb.build(
+            cb.LogisticRegression(), (X, y), size=10, on_bad="drop", method=cb.SparseVI()
+        )
     keep = np.arange(300) != 37
-    without = cb.build(cb.LogisticRegression(), (X[keep], y[keep]), size=10)
+    without = cb.build(
+        cb.LogisticRegression(), (X[keep], y[keep]), size=10, method=cb.SparseVI()
+    )
     assert np.array_equal(dropped.indices, np.arange(300)[keep][without.indices])
-    assert np.allclose(dropped.weights, without.weights, rtol=1e-9)
+    assert np.allclose(dropped.weights, without.weights, rtol=1e-6)
     assert dropped.total_count == 299
 
 

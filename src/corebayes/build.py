@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,9 @@ def build(
     bar = make_progress(progress, size)
     with one_blas_thread():
         problem = Problem(model.bind(rows), rows, executor or Inline())
-        run = _Run(problem, method or AnnealedSparseVI(), np.random.default_rng(_checked_seed(seed)), size)
+        run = _Run(
+            problem, method or AnnealedSparseVI(), np.random.default_rng(_checked_seed(seed)), size
+        )
         with bar:
             reason = run.until(tol, max_time, bar.show)
     return run.coreset(reason, seed)
@@ -70,9 +73,7 @@ class _Run:
     trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     began: float = field(default_factory=time.perf_counter)
 
-    def until(
-        self, tol: float | None, max_time: float | None, show: Callable[..., None]
-    ) -> str:
+    def until(self, tol: float | None, max_time: float | None, show: Callable[..., None]) -> str:
         """Step until there is a reason to stop, and give it."""
         check = _Tolerance(tol)
         try:
@@ -159,29 +160,30 @@ class _Tolerance:
         ).certified
 
 
-def _checked_size(size: int | str | None, tol: float | None) -> int | None:
+def _checked_size(size: Any, tol: float | None) -> int | None:
     if size is None or size == "auto":
         if tol is None:
             raise ValueError("give a size (how many rows to keep) or a tol (how small KL must be)")
         return None
-    if isinstance(size, bool) or not isinstance(size, int | np.integer):
+    if isinstance(size, bool) or not isinstance(size, Integral):
         raise TypeError(f"size must be a whole number of rows, got {size!r}")
-    if size < 1:
+    if int(size) < 1:
         raise ValueError(f"size must be at least 1, got {size}")
     return int(size)
 
 
-def _checked_positive(name: str, value: float | None) -> float | None:
+def _checked_positive(name: str, value: Any) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    if not (np.isfinite(value) and value > 0):
+    number = float(value)
+    if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be positive and finite, got {value}")
-    return float(value)
+    return number
 
 
-def _checked_seed(seed: int) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+def _checked_seed(seed: Any) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
         raise TypeError(f"seed must be a whole number that is not negative, got {seed!r}")
     return int(seed)

@@ -20,7 +20,8 @@ answers, a `Geometry` makes the `TangentSpace` at π_w, a `Construction` moves t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -88,6 +89,11 @@ class Data(Protocol):
     @property
     def column_names(self) -> tuple[str, ...]:
         """Names of the columns of `X`; empty when they have none."""
+        ...
+
+    @property
+    def target_name(self) -> str:
+        """The name of the column `y`, for messages and files."""
         ...
 
     @property
@@ -288,11 +294,8 @@ class Coreset:
         name = type(self.model).__name__
         return f"Coreset({self.size} of {self.num_rows:,} rows, {name}; stopped: {self.reason})"
 
-    def save(self, path: str) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write a Parquet table of the rows and their weights; see `corebayes.load`."""
         from corebayes.files import save
 
         save(self, path)
-
-    def with_trace(self, trace: Sequence[dict[str, Any]]) -> Coreset:
-        return replace(self, trace=tuple(trace))

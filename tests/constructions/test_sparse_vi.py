@@ -93,7 +93,9 @@ def test_reaches_the_posterior_when_all_quadratics_are_matched():
 
 def test_schedules_can_be_functions():
     data = CASES["gaussian"].data()
-    by_number = cb.build(cb.GaussianMean(), data, size=5, method=cb.SparseVI(update=cb.SGD(rate=0.1)))
+    by_number = cb.build(
+        cb.GaussianMean(), data, size=5, method=cb.SparseVI(update=cb.SGD(rate=0.1))
+    )
     by_function = cb.build(
         cb.GaussianMean(), data, size=5, method=cb.SparseVI(update=cb.SGD(rate=lambda t: 0.1 / t))
     )

@@ -50,21 +50,56 @@ def _wide_normal(draws: np.ndarray) -> np.ndarray:
 PRIOR = cb.Normal([0.2, -0.1, 0.4], [1.0, 2.0, 0.7])
 
 MODELS = [
-    ModelCase("gaussian", cb.GaussianMean([[1.0, 0.3, 0.0], [0.3, 2.0, 0.1], [0.0, 0.1, 0.5]], prior=PRIOR), None),
-    ModelCase("linear", cb.LinearRegression(noise_sd=0.8, prior=PRIOR), lambda rng, eta: eta + 0.8 * rng.normal(size=eta.size)),
-    ModelCase("logistic", cb.LogisticRegression(prior=PRIOR), lambda rng, eta: rng.uniform(size=eta.size) < 1 / (1 + np.exp(-eta))),
-    ModelCase("poisson", cb.PoissonRegression(prior=PRIOR), lambda rng, eta: rng.poisson(np.log1p(np.exp(eta)))),
-    ModelCase("poisson-log", cb.PoissonRegression(link="log", prior=PRIOR), lambda rng, eta: rng.poisson(np.exp(0.5 * eta))),
-    ModelCase("student-t", cb.StudentTRegression(df=4.0, scale=0.7, prior=PRIOR), lambda rng, eta: eta + 0.7 * rng.standard_t(4, size=eta.size)),
-    ModelCase("negative-binomial", cb.NegativeBinomialRegression(dispersion=2.0, prior=PRIOR), lambda rng, eta: rng.negative_binomial(2.0, 2.0 / (2.0 + np.exp(0.5 * eta)))),
-    ModelCase("custom", cb.CustomModel(_logistic_log_likelihood, _wide_normal, DIM), lambda rng, eta: (rng.uniform(size=eta.size) < 1 / (1 + np.exp(-eta))) * 1.0),
+    ModelCase(
+        "gaussian",
+        cb.GaussianMean([[1.0, 0.3, 0.0], [0.3, 2.0, 0.1], [0.0, 0.1, 0.5]], prior=PRIOR),
+        None,
+    ),
+    ModelCase(
+        "linear",
+        cb.LinearRegression(noise_sd=0.8, prior=PRIOR),
+        lambda rng, eta: eta + 0.8 * rng.normal(size=eta.size),
+    ),
+    ModelCase(
+        "logistic",
+        cb.LogisticRegression(prior=PRIOR),
+        lambda rng, eta: rng.uniform(size=eta.size) < 1 / (1 + np.exp(-eta)),
+    ),
+    ModelCase(
+        "poisson",
+        cb.PoissonRegression(prior=PRIOR),
+        lambda rng, eta: rng.poisson(np.log1p(np.exp(eta))),
+    ),
+    ModelCase(
+        "poisson-log",
+        cb.PoissonRegression(link="log", prior=PRIOR),
+        lambda rng, eta: rng.poisson(np.exp(0.5 * eta)),
+    ),
+    ModelCase(
+        "student-t",
+        cb.StudentTRegression(df=4.0, scale=0.7, prior=PRIOR),
+        lambda rng, eta: eta + 0.7 * rng.standard_t(4, size=eta.size),
+    ),
+    ModelCase(
+        "negative-binomial",
+        cb.NegativeBinomialRegression(dispersion=2.0, prior=PRIOR),
+        lambda rng, eta: rng.negative_binomial(2.0, 2.0 / (2.0 + np.exp(0.5 * eta))),
+    ),
+    ModelCase(
+        "custom",
+        cb.CustomModel(_logistic_log_likelihood, _wide_normal, DIM),
+        lambda rng, eta: (rng.uniform(size=eta.size) < 1 / (1 + np.exp(-eta))) * 1.0,
+    ),
 ]
 
 GEOMETRIES = [
     ("monte-carlo", cb.MonteCarlo(num_draws=60), lambda model: True),
     ("monte-carlo-narrow", cb.MonteCarlo(num_draws=5), lambda model: True),
     ("closed-form", cb.ClosedForm(), is_conjugate),
-    *((f"hermite-{order}", cb.Hermite(order=order), lambda model: hasattr(model, "derivatives")) for order in (1, 2, 3)),
+    *(
+        (f"hermite-{order}", cb.Hermite(order=order), lambda model: hasattr(model, "derivatives"))
+        for order in (1, 2, 3)
+    ),
 ]
 
 UPDATES = [
@@ -75,9 +110,22 @@ UPDATES = [
 
 CONSTRUCTIONS = [
     ("uniform", cb.Uniform()),
+    ("annealed", cb.AnnealedSparseVI()),
     ("sparse-vi", cb.SparseVI()),
-    *((f"sparse-vi-{name}", cb.SparseVI(update=update, geometry=cb.MonteCarlo(num_draws=50))) for name, update in UPDATES),
-    ("sparse-vi-subsampled", cb.SparseVI(geometry=cb.MonteCarlo(num_draws=50), selection_rows=20, gradient_rows=30, update=cb.NaturalGradient(num_steps=2, max_trials=3), num_iterations=45)),
+    *(
+        (f"sparse-vi-{name}", cb.SparseVI(update=update, geometry=cb.MonteCarlo(num_draws=50)))
+        for name, update in UPDATES
+    ),
+    (
+        "sparse-vi-subsampled",
+        cb.SparseVI(
+            geometry=cb.MonteCarlo(num_draws=50),
+            selection_rows=20,
+            gradient_rows=30,
+            update=cb.NaturalGradient(num_steps=2, max_trials=3),
+            num_iterations=45,
+        ),
+    ),
 ]
 
 SAMPLERS = [

@@ -24,7 +24,7 @@ def look(case, geometry, **options):
 
 @pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
 def test_operations_agree_with_the_gram_matrix(case, geometry):
-    problem, points, space = look(case, geometry)
+    problem, _, space = look(case, geometry)
     block = problem.data.read(0, problem.data.num_rows)
     vectors = space.embed(block)
     gram = space.gram(vectors)
@@ -34,17 +34,23 @@ def test_operations_agree_with_the_gram_matrix(case, geometry):
     assert np.allclose(gram, gram.T, rtol=0, atol=1e-12 * scale)
     assert np.linalg.eigvalsh(gram).min() >= -1e-10 * scale * len(block)
     assert np.allclose(np.diag(gram), space.squared_norms(vectors), rtol=1e-9, atol=1e-12 * scale)
-    assert np.allclose(space.project(vectors, element), gram @ weights, rtol=1e-9, atol=1e-9 * scale)
+    assert np.allclose(
+        space.project(vectors, element), gram @ weights, rtol=1e-9, atol=1e-9 * scale
+    )
     assert element @ element == pytest.approx(weights @ gram @ weights, rel=1e-8)
 
 
 @pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
 def test_total_is_the_sum_of_all_rows(case, geometry):
-    problem, points, space = look(case, geometry)
+    problem, _, space = look(case, geometry)
     block = problem.data.read(0, problem.data.num_rows)
     by_rows = space.combine(space.embed(block), np.ones(len(block)))
     size = np.linalg.norm(by_rows)
-    for total in (geometry.total(problem, space), space.total(block), scanned_total(problem, space)):
+    for total in (
+        geometry.total(problem, space),
+        space.total(block),
+        scanned_total(problem, space),
+    ):
         assert np.allclose(total.element, by_rows, rtol=0, atol=1e-11 * size)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import corebayes as cb
 from corebayes.data import as_data
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import BLOCK_ROWS, BadPotential, BestRows, Totals, scan
+from corebayes.scan.query import BLOCK_ROWS, BadPotentialError, BestRows, Totals, scan
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 
 NOTHING = np.empty(0, dtype=np.int64)
@@ -101,7 +101,7 @@ def test_a_bad_potential_names_its_row():
         return np.where(block.X[:, :1] == 1234.0, np.inf, 1.0) * draws[:, 0]
 
     data = as_data(np.arange(2000.0))
-    model = cb.CustomModel(log_likelihood, lambda draws: -draws[:, 0] ** 2, 1)
+    model = cb.CustomModel(log_likelihood, lambda draws: -(draws[:, 0] ** 2), 1)
     space = MonteCarloSpace(model, np.linspace(1.0, 2.0, 5)[:, None])
-    with pytest.raises(BadPotential, match="row 1234"):
+    with pytest.raises(BadPotentialError, match="row 1234"):
         scan(Totals(space), data, Inline())

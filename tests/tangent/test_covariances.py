@@ -77,10 +77,12 @@ def test_hermite_is_the_closed_form_on_linear_regression(order):
     assert np.allclose(one, other, rtol=1e-10, atol=1e-10 * np.abs(one).max())
 
 
-@pytest.mark.parametrize("name", ["logistic", "poisson", "poisson-log", "student-t", "negative-binomial"])
+@pytest.mark.parametrize(
+    "name", ["logistic", "poisson", "poisson-log", "student-t", "negative-binomial"]
+)
 def test_hermite_converges_to_two_dimensional_integration(name):
     """Cov[f_n, f_m] is an integral over (η_n, η_m); a fine product rule gives it directly."""
-    problem, points, _ = at_points(name, cb.Hermite(order=1))
+    problem = CASES[name].problem()
     model, block = problem.model, problem.data.read(0, 12)
     mean, factor = narrow_fit(problem)
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
@@ -91,7 +93,7 @@ def test_hermite_converges_to_two_dimensional_integration(name):
     errors = {1: [], 2: [], 3: []}
     for n, m in [(0, 1), (2, 5), (7, 7), (3, 11)]:
         # β_n and β_m in an orthonormal basis of their span
-        basis, upper = np.linalg.qr(np.column_stack([beta[n], beta[m]]))
+        _, upper = np.linalg.qr(np.column_stack([beta[n], beta[m]]))
         values = []
         for row, column in ((n, 0), (m, 1)):
             eta = centre[row] + upper[0, column] * first + upper[1, column] * second
@@ -176,6 +178,11 @@ def test_constant_potentials_have_no_direction(num_draws):
     norms = space.squared_norms(space.embed(data.read(0, 30)))
     assert np.array_equal(np.flatnonzero(norms == 0.0), [4, 11])
     problem = Problem(model, data)
-    coreset = cb.build(cb.LogisticRegression(), data, size=20, method=cb.SparseVI(geometry=cb.MonteCarlo(num_draws=num_draws)))
+    coreset = cb.build(
+        cb.LogisticRegression(),
+        data,
+        size=20,
+        method=cb.SparseVI(geometry=cb.MonteCarlo(num_draws=num_draws)),
+    )
     assert not {4, 11} & set(coreset.indices.tolist())
     assert problem.data.num_rows == 30

@@ -24,7 +24,7 @@ from corebayes.problem import Problem
 from corebayes.scan.query import BestRows
 from corebayes.tangent import Geometry, default_geometry
 from corebayes.tangent.geometry import subsample
-from corebayes.types import Array, Estimate, Model, Points, TangentSpace, Total
+from corebayes.types import Array, Estimate, Points, TangentSpace, Total
 from corebayes.weights import NaturalGradient, WeightUpdate
 from corebayes.weights.pursuit import orthogonal_pursuit
 
@@ -92,16 +92,12 @@ class AnnealedSparseVI:
         look = self._look(rng, problem, points, weights, temperature, None)
         return State(points, weights, first_size, size is None, temperature, look, 0)
 
-    def step(
-        self, rng: np.random.Generator, problem: Problem, state: State
-    ) -> tuple[State, Info]:
+    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         if state.temperature < 1.0:
             return self._warm(rng, problem, state)
         return self._refine(rng, problem, state)
 
-    def _warm(
-        self, rng: np.random.Generator, problem: Problem, state: State
-    ) -> tuple[State, Info]:
+    def _warm(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         """Fit at this temperature, then look from the next."""
         points, weights = self._pursue(rng, problem, state, problem.no_points())
         temperature = min(1.0, self.warming * state.temperature)
@@ -136,7 +132,7 @@ class AnnealedSparseVI:
         return state, Info(kl, f"KL no longer falls at size {state.size}")
 
     def _polish(self, rng: np.random.Generator, problem: Problem, state: State) -> State:
-        geometry = self._geometry(problem.model)
+        geometry = self._geometry(problem)
         restriction = geometry.restrict(problem, state.points, state.look.space.location)
         weights = self.polish.run(rng, restriction, state.weights)
         points, weights = drop_zeros(state.points, weights)
@@ -150,9 +146,7 @@ class AnnealedSparseVI:
     ) -> tuple[Points, Array]:
         look = state.look
         pool = _pool(rng, problem, state.points.append(best), self.pool_rows)
-        taken, weights = orthogonal_pursuit(
-            look.space, pool.rows, look.total.element, state.size
-        )
+        taken, weights = orthogonal_pursuit(look.space, pool.rows, look.total.element, state.size)
         if taken.size == 0:
             raise ValueError(
                 "no row says anything about the parameters: every potential is constant in θ"
@@ -168,7 +162,7 @@ class AnnealedSparseVI:
         temperature: float,
         last: Look | None,
     ) -> Look:
-        geometry = self._geometry(problem.model)
+        geometry = self._geometry(problem)
         start = None if last is None else last.space.location
         space = geometry.space(rng, problem, points, temperature * weights, start)
         rows = None
@@ -182,10 +176,10 @@ class AnnealedSparseVI:
         return Look(space, total, missing, space.free_energy(total))
 
     def _kl(self, problem: Problem, look: Look) -> Estimate:
-        return self._geometry(problem.model).kl(problem, look.space, look.residual)
+        return self._geometry(problem).kl(problem, look.space, look.residual)
 
-    def _geometry(self, model: Model) -> Geometry:
-        return self.geometry or default_geometry(model)
+    def _geometry(self, problem: Problem) -> Geometry:
+        return self.geometry or default_geometry(problem)
 
 
 def _pool(rng: np.random.Generator, problem: Problem, points: Points, num_rows: int) -> Points:

@@ -41,9 +41,7 @@ class Construction(Protocol):
         """The state before the first step, for a coreset of at most `size` rows (None: open)."""
         ...
 
-    def step(
-        self, rng: np.random.Generator, problem: Problem, state: Any
-    ) -> tuple[Any, Info]: ...
+    def step(self, rng: np.random.Generator, problem: Problem, state: Any) -> tuple[Any, Info]: ...
 
 
 def drop_zeros(points: Points, weights: Array) -> tuple[Points, Array]:

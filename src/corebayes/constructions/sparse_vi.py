@@ -2,7 +2,7 @@
 
 Minimises KL(π_w ‖ π) over w ≥ 0 with few nonzeros. Each step, in the tangent space at π_w,
 
-    n* = argmax_n { |corr_w[f_n, r]| if w_n > 0,  corr_w[f_n, r] otherwise },   r = Σ (c_n − w_n) f_n,
+    n* = argmax_n { |corr_w[f_n, r]| if w_n > 0, corr_w[f_n, r] otherwise },  r = Σ (c_n − w_n) f_n,
 
 adds the row n* to the active set I and moves all active weights by a weight update. With
 covariances from S draws and `SGD`, this is the paper's algorithm line by line; both the tangent
@@ -21,8 +21,9 @@ from corebayes.problem import Problem
 from corebayes.scan.query import BestRows
 from corebayes.tangent import Geometry, default_geometry
 from corebayes.tangent.geometry import residual_of, subsample
-from corebayes.types import Array, Indices, Model, Points, TangentSpace
+from corebayes.types import Array, Estimate, Indices, Points, TangentSpace
 from corebayes.weights import NaturalGradient, WeightUpdate
+
 
 class State(NamedTuple):
     points: Points
@@ -65,15 +66,13 @@ class SparseVI:
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         return self._look(rng, problem, problem.no_points(), np.empty(0), size, None)
 
-    def step(
-        self, rng: np.random.Generator, problem: Problem, state: State
-    ) -> tuple[State, Info]:
+    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         selected = _select(problem, state)
         if selected is None:
             return state, Info(self._kl(problem, state), "no row would improve the coreset")
         points = state.points.append(selected)
         weights = np.concatenate([state.weights, np.zeros(selected.indices.size)])
-        restriction = self._geometry(problem.model).restrict(
+        restriction = self._geometry(problem).restrict(
             problem, points, state.space.location, self.gradient_rows
         )
         weights = self.update.run(rng, restriction, weights)
@@ -90,7 +89,7 @@ class SparseVI:
         size: int | None,
         last: State | None,
     ) -> State:
-        geometry = self._geometry(problem.model)
+        geometry = self._geometry(problem)
         start = None if last is None else last.space.location
         space = geometry.space(rng, problem, points, weights, start)
         rows = subsample(rng, problem, self.selection_rows)
@@ -114,11 +113,11 @@ class SparseVI:
             done = f"the last {state.num_idle} steps added no row"
         return Info(kl, done)
 
-    def _kl(self, problem: Problem, state: State):
-        return self._geometry(problem.model).kl(problem, state.space, state.residual)
+    def _kl(self, problem: Problem, state: State) -> Estimate:
+        return self._geometry(problem).kl(problem, state.space, state.residual)
 
-    def _geometry(self, model: Model) -> Geometry:
-        return self.geometry or default_geometry(model)
+    def _geometry(self, problem: Problem) -> Geometry:
+        return self.geometry or default_geometry(problem)
 
 
 def _select(problem: Problem, state: State) -> Points | None:
@@ -132,7 +131,10 @@ def _select(problem: Problem, state: State) -> Points | None:
         vectors = space.embed(state.points.rows)
         norms = np.sqrt(space.squared_norms(vectors))
         scores = np.divide(
-            np.abs(space.project(vectors, residual)), norms, out=np.zeros_like(norms), where=norms > 0
+            np.abs(space.project(vectors, residual)),
+            norms,
+            out=np.zeros_like(norms),
+            where=norms > 0,
         )
         active = float(scores.max())
     if max(new, active) <= 0.0:

@@ -13,7 +13,7 @@ import numpy as np
 
 from corebayes.constructions.construction import Info
 from corebayes.problem import Problem
-from corebayes.types import Array, Points
+from corebayes.types import Array, Indices, Points
 
 
 class State(NamedTuple):
@@ -31,24 +31,23 @@ class Uniform:
             raise ValueError("Uniform needs a size: build(..., size=100, method=Uniform())")
         return State(problem.no_points(), np.empty(0), size)
 
-    def step(
-        self, rng: np.random.Generator, problem: Problem, state: State
-    ) -> tuple[State, Info]:
+    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         drawn = _draw_rows(rng, problem, state.size)
         indices, times = np.unique(drawn, return_counts=True)
-        weights = times * (problem.data.total_count / state.size)
+        weights = times.astype(np.float64) * (problem.data.total_count / state.size)
         points = Points(indices, problem.data.take(indices))
         done = f"all {state.size} draws taken"
         return State(points, weights, state.size), Info(kl=None, done=done)
 
 
-def _draw_rows(rng: np.random.Generator, problem: Problem, number: int) -> Array:
+def _draw_rows(rng: np.random.Generator, problem: Problem, number: int) -> Indices:
     """Row numbers in proportion to the counts: by inverting their running sum, shard by shard."""
     data = problem.data
     if data.total_count == data.num_rows:
         return rng.integers(data.num_rows, size=number)
     positions = np.sort(rng.uniform(0.0, data.total_count, size=number))
-    rows, before = [], 0.0
+    rows: list[Indices] = []
+    before = 0.0
     for start, stop in data.shards:
         running = before + np.cumsum(data.read(start, stop).multiplicity())
         first, last = np.searchsorted(positions, [before, running[-1]])

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy.linalg import lapack
 
-from corebayes.types import Array, Block, Gaussian
+from corebayes.types import Array, Block, Gaussian, Model
 
 
 @runtime_checkable
@@ -24,6 +24,10 @@ class Conjugate(Protocol):
     def posterior(self, statistics: Any) -> Gaussian:
         """π_w of rows with these statistics, exactly."""
         ...
+
+
+class ConjugateModel(Model, Conjugate, Protocol):
+    """A model that is conjugate."""
 
 
 # Below this share of a diagonal entry a pivot of Cholesky's method is mostly rounding error.

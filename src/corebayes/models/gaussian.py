@@ -118,7 +118,7 @@ class GaussianMean(NormalPriorModel):
     def posterior(self, statistics: MeanStatistics) -> Gaussian:
         """π_w = N(μ_w, Σ_w): Σ_w⁻¹ = Σ_0⁻¹ + Σw · Σ⁻¹. Cost: d², after d³ once."""
         count, total = statistics
-        axes, precisions = self._modes
+        axes, precisions = self.modes
         factor = axes / np.sqrt(1.0 + count * precisions)
         prior_mean = self.gaussian_prior.mean
         # Σ_w⁻¹ (μ_w − μ_0) = Σ⁻¹ Σ w (x − μ_0)
@@ -131,7 +131,8 @@ class GaussianMean(NormalPriorModel):
         return from_variances(np.broadcast_to(cov, self.dim)) if cov.ndim < 2 else from_matrix(cov)
 
     @cached_property
-    def _modes(self) -> Modes:
+    def modes(self) -> Modes:
+        """Axes that diagonalise prior and noise together. Cost: d³, once."""
         # With Σ_0 = LLᵀ: Lᵀ Σ⁻¹ L = U diag(precisions) Uᵀ and V = LU.
         whitened = self._noise.whitening @ self.gaussian_prior.factor
         precisions, rotation = np.linalg.eigh(whitened.T @ whitened)

@@ -48,6 +48,8 @@ def describe_deficiency(gram: Array, names: Sequence[str]) -> str | None:
 
 def _parallel(correlation: Array, tolerance: float) -> list[Indices]:
     """Groups of columns with correlation ±1."""
+    if correlation.size == 0:
+        return []
     parallel = np.abs(correlation) >= 1.0 - 0.5 * tolerance
     leaders = np.argmax(parallel, axis=1)
     groups = [np.flatnonzero(leaders == leader) for leader in np.unique(leaders)]

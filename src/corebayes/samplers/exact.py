@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeGuard
 
 import numpy as np
 
-from corebayes.models.conjugate import Conjugate
+from corebayes.models.conjugate import Conjugate, ConjugateModel
 from corebayes.types import Array, Block, Gaussian, Model
 
 
-def is_conjugate(model: Model) -> TypeGuard[Conjugate]:
+def is_conjugate(model: Model) -> TypeGuard[ConjugateModel]:
     """Whether π_w is Gaussian for all weights, with additive sufficient statistics."""
-    return isinstance(model, Conjugate)
+    return _is_conjugate_type(type(model))
+
+
+@cache
+def _is_conjugate_type(kind: type) -> bool:
+    # Asked before every draw, and a protocol check takes as long as drawing does.
+    return issubclass(kind, Conjugate)
 
 
 @dataclass(frozen=True, kw_only=True)

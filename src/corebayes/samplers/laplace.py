@@ -43,14 +43,10 @@ class Laplace:
 
         def value(theta: Array) -> float:
             draws = theta[None, :]
-            return float(
-                model.sum_potentials(draws, rows, weights)[0] + model.log_prior(draws)[0]
-            )
+            return float(model.sum_potentials(draws, rows, weights)[0] + model.log_prior(draws)[0])
 
         start = np.zeros(model.dim) if start is None else start
-        return newton(
-            start, slopes, value, tolerance=self.tolerance, max_steps=self.max_steps
-        )
+        return newton(start, slopes, value, tolerance=self.tolerance, max_steps=self.max_steps)
 
     def draw(
         self,

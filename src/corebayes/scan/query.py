@@ -74,6 +74,8 @@ def answer_shard(task: Task) -> Any:
         shard, numbers = data.read(start, stop), np.arange(start, stop)
     else:
         shard, numbers = data.take(rows), rows
+    if len(shard) <= BLOCK_ROWS:
+        return query.answer(shard, numbers)
     result = None
     for first in range(0, len(shard), BLOCK_ROWS):
         part = slice(first, first + BLOCK_ROWS)
@@ -89,32 +91,37 @@ def _within(rows: Indices | None, start: int, stop: int) -> Indices | None:
     return rows[first:last]
 
 
+def _added(first: Any, second: Any) -> Any:
+    """Two answers of the same named fields, field by field."""
+    return type(first)(*(a + b for a, b in zip(first, second, strict=True)))
+
+
 class Sums(NamedTuple):
     """Σ c_n g_n over the rows asked, Σ c_n E_w f_n, and Σ c_n."""
 
     total: Array
     mean: float
-    count: float
+    weight: float
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Σ_n c_n g_n and Σ_n c_n E_w f_n. Cost: N · S potentials, or N · d² flops in a Hermite space."""
+    """Σ_n c_n g_n and Σ_n c_n E_w f_n. Cost: N·S potentials, or N·d² flops in a Hermite space."""
 
     space: TangentSpace
 
     def answer(self, block: Block, numbers: Indices) -> Sums:
         total, mean = self.space.total(block)
         if not (np.isfinite(mean) and np.all(np.isfinite(total))):
-            raise BadPotential(_bad_row(self.space, block, numbers))
-        count = float(len(block) if block.counts is None else block.counts.sum())
-        return Sums(total, mean, count)
+            raise BadPotentialError(_bad_row(self.space, block, numbers))
+        weight = float(len(block) if block.counts is None else block.counts.sum())
+        return Sums(total, mean, weight)
 
     def merge(self, first: Sums, second: Sums) -> Sums:
-        return Sums(*(a + b for a, b in zip(first, second, strict=True)))
+        return _added(first, second)
 
 
-class BadPotential(ValueError):
+class BadPotentialError(ValueError):
     """A potential is NaN or infinite at a draw of π_w."""
 
     def __init__(self, row: int):
@@ -125,7 +132,7 @@ class BadPotential(ValueError):
         self.row = row
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (BadPotential, (self.row,))
+        return (BadPotentialError, (self.row,))
 
 
 def _bad_row(space: TangentSpace, block: Block, numbers: Indices) -> int:
@@ -213,7 +220,7 @@ class Derivatives:
         return Slopes(value, *self.model.slopes(self.theta, block, weights))
 
     def merge(self, first: Slopes, second: Slopes) -> Slopes:
-        return Slopes(*(a + b for a, b in zip(first, second, strict=True)))
+        return _added(first, second)
 
 
 @dataclass(frozen=True)
@@ -226,4 +233,4 @@ class Statistics:
         return self.model.statistics(block, block.multiplicity())
 
     def merge(self, first: Any, second: Any) -> Any:
-        return type(first)(*(a + b for a, b in zip(first, second, strict=True)))
+        return _added(first, second)

@@ -6,4 +6,12 @@ from corebayes.tangent.geometry import Geometry, Moments, Restriction
 from corebayes.tangent.hermite import Hermite
 from corebayes.tangent.monte_carlo import MonteCarlo
 
-__all__ = ["ClosedForm", "Geometry", "Hermite", "Moments", "MonteCarlo", "Restriction", "default_geometry"]
+__all__ = [
+    "ClosedForm",
+    "Geometry",
+    "Hermite",
+    "Moments",
+    "MonteCarlo",
+    "Restriction",
+    "default_geometry",
+]

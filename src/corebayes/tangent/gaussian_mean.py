@@ -86,16 +86,15 @@ class GaussianMeanForm:
 
     @classmethod
     def of(cls, model: GaussianMean, statistics: Any) -> GaussianMeanForm:
-        noise_root = np.linalg.cholesky(model.covariance)
-        whitened = np.linalg.solve(noise_root, model.gaussian_prior.factor)
-        variances, axes = np.linalg.eigh(whitened @ whitened.T)
-        # z = Uᵀ Q⁻¹ x
-        to_white = np.linalg.solve(noise_root.T, axes)
+        axes, precisions = model.modes
+        prior, scale = model.gaussian_prior, np.sqrt(precisions)
+        # With Vᵀ Σ_0⁻¹ V = I and Vᵀ Σ⁻¹ V = diag(p): z = √p Vᵀ Σ_0⁻¹ x
+        to_white = (prior.precision @ axes) * scale
         return cls(
             to_white=to_white,
-            from_white=noise_root @ axes,
-            prior_mean=model.gaussian_prior.mean @ to_white,
-            prior_variance=variances,
+            from_white=axes / scale,
+            prior_mean=prior.mean @ to_white,
+            prior_variance=precisions,
             count=float(statistics.count),
             sum=statistics.total @ to_white,
         )

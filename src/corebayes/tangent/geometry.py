@@ -80,13 +80,11 @@ class Geometry(Protocol):
 def scanned_total(problem: Problem, space: TangentSpace, rows: Indices | None = None) -> Total:
     """Σ_n c_n g_n by a pass. From a subsample it is scaled by Σ c over the sample's Σ c (N/U)."""
     sums = problem.ask(Totals(space), rows)
-    scale = 1.0 if rows is None else problem.data.total_count / sums.count
+    scale = 1.0 if rows is None else problem.data.total_count / sums.weight
     return Total(sums.total * scale, sums.mean * scale)
 
 
-def subsample(
-    rng: np.random.Generator, problem: Problem, num_rows: int | None
-) -> Indices | None:
+def subsample(rng: np.random.Generator, problem: Problem, num_rows: int | None) -> Indices | None:
     """U row numbers without replacement, sorted; None (all rows) when U is None or at least N."""
     if num_rows is None or num_rows >= problem.data.num_rows:
         return None

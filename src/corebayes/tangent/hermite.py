@@ -105,7 +105,7 @@ class Hermite:
         start: Array | None = None,
     ) -> HermiteSpace:
         model = _require_glm(problem.model)
-        sampler = Exact() if is_conjugate(model) else Laplace()
+        sampler = Exact() if is_conjugate(problem.model) else Laplace()
         mean, factor = sampler.fit(model, points.rows, weights, start)
         return HermiteSpace(model.dim, self.order, model, mean, factor, self.num_nodes)
 

@@ -23,6 +23,9 @@ from corebayes.types import Array, Block, Estimate, Indices, Model, Points, Samp
 
 # A potential that moves by less than this share of its size only shows round-off.
 FLAT = 1e-13
+EXACT = Exact()
+# A hundredth of a standard deviation is far below the error of the draws' own mean.
+ROUGH_LAPLACE = Laplace(tolerance=1e-4)
 
 
 class Centred(NamedTuple):
@@ -101,7 +104,9 @@ class MonteCarlo:
 
     def __post_init__(self) -> None:
         if self.num_draws < 2:
-            raise ValueError(f"num_draws must be at least 2 to have a covariance, got {self.num_draws}")
+            raise ValueError(
+                f"num_draws must be at least 2 to have a covariance, got {self.num_draws}"
+            )
 
     def space(
         self,
@@ -111,15 +116,13 @@ class MonteCarlo:
         weights: Array,
         start: Array | None = None,
     ) -> MonteCarloSpace:
-        sampler = self.sampler or (Exact() if is_conjugate(problem.model) else Laplace())
+        sampler = self.sampler or (EXACT if is_conjugate(problem.model) else ROUGH_LAPLACE)
         draws, location = sampler.draw(
             rng, problem.model, points.rows, weights, self.num_draws, start
         )
         return MonteCarloSpace(problem.model, draws, location)
 
-    def total(
-        self, problem: Problem, space: MonteCarloSpace, rows: Indices | None = None
-    ) -> Total:
+    def total(self, problem: Problem, space: MonteCarloSpace, rows: Indices | None = None) -> Total:
         return scanned_total(problem, space, rows)
 
     def restrict(
