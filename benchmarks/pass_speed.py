@@ -47,7 +47,7 @@ class SumsAndScores:
     best: Any
 
     def answer(self, block: Any, numbers: np.ndarray) -> tuple[np.ndarray, Any]:
-        vectors = self.best.space.embed(block)
+        vectors = self.best.space.embed(block, reuse=True)
         total = self.best.space.combine(vectors, block.multiplicity())
         return total, self.best.answer_embedded(vectors, block, numbers)
 

@@ -226,8 +226,11 @@ class TangentSpace(Protocol):
         """Where π_w lies, to warm-start the space at the next weights."""
         ...
 
-    def embed(self, block: Block) -> Any:
-        """The vectors g_n of a block of rows, in the space's own form."""
+    def embed(self, block: Block, *, reuse: bool = False) -> Any:
+        """The vectors g_n of a block of rows, in the space's own form.
+
+        With `reuse` they may lie in a buffer that the thread's next such call writes over.
+        """
         ...
 
     def combine(self, vectors: Any, weights: Array) -> Array:

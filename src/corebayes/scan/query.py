@@ -164,7 +164,7 @@ class BestRows:
     exclude: Indices
 
     def answer(self, block: Block, numbers: Indices) -> Best:
-        return self.answer_embedded(self.space.embed(block), block, numbers)
+        return self.answer_embedded(self.space.embed(block, reuse=True), block, numbers)
 
     def answer_embedded(self, vectors: Any, block: Block, numbers: Indices) -> Best:
         """The answer of rows whose vectors are at hand."""

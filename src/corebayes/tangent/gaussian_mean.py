@@ -39,7 +39,7 @@ class GaussianMeanSpace:
     def constant(self) -> float:
         return float(np.sqrt(0.5 * self.spread @ self.spread))
 
-    def embed(self, block: Block) -> Array:
+    def embed(self, block: Block, *, reuse: bool = False) -> Array:
         return self.embed_white(block.X @ self.to_white)
 
     def embed_white(self, z: Array) -> Array:

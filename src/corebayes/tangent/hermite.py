@@ -52,7 +52,7 @@ class HermiteSpace(RidgeAlgebra):
     factor: Array
     num_nodes: int
 
-    def embed(self, block: Block) -> Ridges:
+    def embed(self, block: Block, *, reuse: bool = False) -> Ridges:
         """Cost: n·d² flops and n·num_nodes derivatives."""
         return self._ridges(self.model.design(block), self.model.target(block))[0]
 

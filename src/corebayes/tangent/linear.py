@@ -30,7 +30,7 @@ class LinearSpace(RidgeAlgebra):
     location: Array
     factor: Array
 
-    def embed(self, block: Block) -> Ridges:
+    def embed(self, block: Block, *, reuse: bool = False) -> Ridges:
         """Cost: n·d² flops."""
         design = self.model.design(block)
         coefficients = np.empty((len(block), 2))

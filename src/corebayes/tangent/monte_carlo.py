@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.models.scratch import scratch
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
@@ -47,13 +48,14 @@ class MonteCarloSpace:
     def _scale(self) -> float:
         return 1.0 / np.sqrt(self.draws.shape[0])
 
-    def embed(self, block: Block) -> Centred:
+    def embed(self, block: Block, *, reuse: bool = False) -> Centred:
         """Cost: n·S potentials."""
-        values = self.model.potentials(self.draws, block)
+        out = scratch("centred", (len(block), len(self.draws))) if reuse else None
+        values = self.model.potentials(self.draws, block, out)
         num_draws = values.shape[1]
         level = np.abs(values[:, 0])
         # Centring first keeps the variance of a narrow posterior from cancelling.
-        values -= values.mean(axis=1)[:, None]
+        values -= (values @ np.full(num_draws, 1.0 / num_draws))[:, None]
         squared_norms = np.einsum("ns,ns->n", values, values) / num_draws
         flat = squared_norms <= np.square(FLAT * level)
         if flat.any():
