@@ -52,6 +52,7 @@ class Chain(NamedTuple):
     num_tune: int
     num_draws: int
     target_accept: float
+    max_depth: int
     progress: bool
 
 
@@ -62,13 +63,15 @@ class NUTS:
     Chains run one after the other: they would share the interpreter anyway, and so each is the
     same whatever runs beside it. Where `model.log_concave` is False every second chain starts
     from the mode that a draw of the prior leads to, so that a second mode shows as disagreement.
-    When draws diverge the run is repeated with `retry_accept` and twice the tuning.
+    When draws diverge the run is repeated with `retry_accept` and twice the tuning. No draw takes
+    more than 2^`max_depth` gradients.
     """
 
     num_tune: int = 300
     chains: int = 2
     target_accept: float = 0.8
     retry_accept: float = 0.99
+    max_depth: int = 10
 
     def draw(
         self,
@@ -106,6 +109,7 @@ class NUTS:
                 num_tune=self.num_tune,
                 num_draws=num_draws,
                 target_accept=self.target_accept,
+                max_depth=self.max_depth,
                 progress=progress,
             )
             for chain in range(self.chains)
@@ -248,6 +252,7 @@ def _run_chain(log_density: LogDensity, frame: Gaussian, chain: Chain) -> Any:
         cores=1,
         seed=chain.seed,
         target_accept=chain.target_accept,
+        maxdepth=chain.max_depth,
         save_warmup=False,
         progress_bar=chain.progress,
         blocking=False,

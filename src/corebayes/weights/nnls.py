@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from corebayes.types import Array
@@ -45,7 +46,7 @@ def nonnegative_least_squares(gram: Array, cross: Array, start: Array | None = N
     return values / scale
 
 
-def _descend(gram: Array, cross: Array, values: Array, passive: Array) -> Array:
+def _descend(gram: Array, cross: Array, values: Array, passive: NDArray[np.bool_]) -> Array:
     """Minimise over the passive set, dropping (in place) every entry that reaches zero."""
     while True:
         support = np.flatnonzero(passive)
@@ -71,5 +72,5 @@ def _descend(gram: Array, cross: Array, values: Array, passive: Array) -> Array:
 def _solve(gram: Array, cross: Array) -> Array:
     root, failed = lapack.dpotrf(gram, lower=1)
     if failed:
-        return np.linalg.lstsq(gram, cross, rcond=1e-12)[0]
+        return np.asarray(np.linalg.lstsq(gram, cross, rcond=1e-12)[0], dtype=np.float64)
     return lapack.dpotrs(root, cross, lower=1)[0]

@@ -13,6 +13,4 @@ from corebayes.types import Array
 class WeightUpdate(Protocol):
     """Moves the weights of a fixed active set towards lower KL(π_w ‖ π), keeping w ≥ 0."""
 
-    def run(
-        self, rng: np.random.Generator, restriction: Restriction, weights: Array
-    ) -> Array: ...
+    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array: ...

@@ -1,0 +1,53 @@
+# make setup   create .venv with pinned versions (once; both commands below do it)
+# make demo    compress 100,000 rows, sample, certify, draw demo/demo.png
+# make test    lint, format check, types, tests
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# The first interpreter that is new enough; 3.11 is the one the versions are pinned for.
+FIND_PYTHON = for python in $(PYTHON) python3.11 python3 python3.12 python3.13 python; do \
+	if command -v $$python >/dev/null 2>&1 && $$python -c \
+	'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+	then echo $$python; break; fi; done
+
+.PHONY: setup test lint format demo bench clean
+
+setup: $(STAMP)
+	@:
+
+$(STAMP): requirements/lock.txt pyproject.toml
+	@python=$$($(FIND_PYTHON)); \
+	if [ -z "$$python" ]; then echo "corebayes needs Python 3.11 or newer" >&2; exit 1; fi; \
+	if [ ! -x $(BIN)/python ]; then $$python -m venv $(VENV); fi
+	@echo "installing pinned versions into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--requirement requirements/lock.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--no-build-isolation --editable .
+	@touch $@
+
+test: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: setup
+	$(BIN)/corebayes demo
+
+bench: setup
+	$(BIN)/python -m benchmarks.pass_speed
+	$(BIN)/python -m benchmarks.sparse_vi
+
+clean:
+	rm -rf $(VENV) build dist demo .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

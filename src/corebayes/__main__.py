@@ -1,0 +1,28 @@
+"""The `corebayes` command, also as `python -m corebayes`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+
+def main() -> None:
+    """Run the command line, or say what to install when its libraries are missing."""
+    try:
+        from corebayes.cli import run
+    except ImportError as error:
+        if error.name is None or error.name.startswith("corebayes"):
+            raise
+        print(
+            f"corebayes: the command line needs {error.name}, which is not installed: "
+            'pip install "corebayes[cli]"',
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    # A polite kill is a Ctrl-C: a build hands over the coreset so far.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

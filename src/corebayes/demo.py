@@ -1,0 +1,266 @@
+"""The demonstration: generated logistic data compressed, sampled, certified and compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+import corebayes as cb
+from corebayes.data import as_data
+from corebayes.samplers.laplace import Laplace, full_posterior
+from corebayes.scan.inline import one_blas_thread
+from corebayes.types import Array, Block, Coreset, Data, Gaussian, Model, Points
+
+# Unequal in size and sign, so that a mistake in either would show.
+COEFFICIENTS = (0.75, -0.4, 0.2, 0.05, -0.15, 0.45, -0.6, 0.1, 0.3)
+INTERCEPT = -0.5
+FULL_NUTS_SECONDS = 6.0
+FULL_NUTS_DRAWS = 300
+# More than there are parameters: fewer rows cannot say where the posterior is.
+CORESET_SIZES = (15, 20, 26, 34, 45, 55)
+UNIFORM_SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
+NUM_TRIALS = 5
+
+Result = TypeVar("Result")
+Say = Callable[[str], None]
+
+
+class Curve(NamedTuple):
+    """KL between Laplace fits by the number of rows kept."""
+
+    sizes: list[int]
+    kls: list[float]
+
+
+def run_demo(*, num_rows: int, size: int, seed: int, out: Path, say: Say) -> dict[str, Any]:
+    """Run everything, say what happens, write `demo.png` into `out`; the figures as plain numbers.
+
+    Cost: the build, one pass at 1,000 draws to certify, about eight for the full posterior.
+    """
+    clock = _Clock()
+    data = clock.time("generate", lambda: as_data(generate_rows(num_rows, seed)))
+    say(
+        f"{num_rows:,} rows of logistic regression, {len(COEFFICIENTS)} correlated features and an "
+        "intercept.\n"
+    )
+    model = cb.LogisticRegression(intercept=True)
+    coreset = clock.time("build", lambda: cb.build(model, data, size=size, seed=seed))
+    say(f"build     {num_rows:,} rows became {coreset.size} weighted rows{clock.said('build')}")
+    draws = clock.time("sample", lambda: _coreset_draws(coreset, seed))
+    say(f"sample    NUTS on the coreset: 4 chains of 1,000 draws{clock.said('sample')}")
+    certificate = clock.time("certify", lambda: cb.certify(coreset, data, seed=seed + 1))
+    say(f"certify   one pass over all rows at 1,000 fresh draws{clock.said('certify')}")
+    full = clock.time("full", lambda: full_posterior(coreset.model, data))
+    say(f"compare   Laplace fit of the posterior of all rows{clock.said('full')}\n")
+    say(certificate.verdict + "\n")
+    comparison = compare(coreset, data, full, draws)
+    for line in comparison_lines(comparison):
+        say(line)
+    reference = _full_nuts(coreset.model, data, seed)
+    if reference is not None:
+        say(_nuts_line(reference, draws))
+    ours = clock.time("sizes", lambda: coreset_curve(coreset, data, full, seed))
+    uniform = clock.time("uniform", lambda: uniform_curve(coreset.model, data, full, seed))
+    figure = _draw(out, coreset, certificate, draws, full, ours, uniform)
+    say(f"\nThe figure is {figure}")
+    return {
+        "num_rows": num_rows,
+        "size": coreset.size,
+        "reason": coreset.reason,
+        "seed": seed,
+        "seconds": clock.seconds,
+        "certificate": certificate.to_dict(),
+        "comparison": comparison,
+        "figure": str(figure),
+    }
+
+
+def generate_rows(num_rows: int, seed: int) -> tuple[Array, Array]:
+    """Features with correlation 0.5^|i − j|, and labels 0 or 1 from the coefficients above."""
+    rng = np.random.default_rng(seed)
+    places = np.arange(len(COEFFICIENTS))
+    correlation = 0.5 ** np.abs(np.subtract.outer(places, places))
+    X = rng.standard_normal((num_rows, places.size)) @ np.linalg.cholesky(correlation).T
+    eta = X @ np.array(COEFFICIENTS) + INTERCEPT
+    return X, (rng.random(num_rows) < 1.0 / (1.0 + np.exp(-eta))).astype(np.float64)
+
+
+def compare(coreset: Coreset, data: Data, full: Gaussian, draws: Array) -> dict[str, Any]:
+    """Coreset draws against the full posterior, and what one gradient costs on each."""
+    sd = np.sqrt(np.square(full.factor).sum(axis=1))
+    ratios = draws.std(axis=0, ddof=1) / sd
+    points = Points(coreset.indices, coreset.rows)
+    return {
+        "largest_mean_difference_in_sd": float(np.max(np.abs(draws.mean(axis=0) - full.mean) / sd)),
+        "smallest_sd_ratio": float(ratios.min()),
+        "largest_sd_ratio": float(ratios.max()),
+        "laplace_kl": _kl(coreset.model, points, coreset.weights, full),
+        "gradient_full_seconds": _plain_gradient_seconds(data),
+        "gradient_coreset_seconds": _gradient_seconds(
+            coreset.model, coreset.rows, coreset.weights, repeats=1000
+        ),
+    }
+
+
+def comparison_lines(comparison: dict[str, Any]) -> list[str]:
+    slow, fast = comparison["gradient_full_seconds"], comparison["gradient_coreset_seconds"]
+    return [
+        f"posterior means   differ by at most {comparison['largest_mean_difference_in_sd']:.3f} "
+        "posterior sd",
+        f"posterior sds     are {comparison['smallest_sd_ratio']:.3f} to "
+        f"{comparison['largest_sd_ratio']:.3f} times the full ones",
+        f"Laplace KL        {comparison['laplace_kl']:.2g} nats, computed without sampling",
+        f"one gradient      {_duration(slow)} on all rows, {_duration(fast)} on the coreset: "
+        f"{slow / fast:,.0f} times faster",
+    ]
+
+
+def coreset_curve(coreset: Coreset, data: Data, full: Gaussian, seed: int) -> Curve:
+    """KL of coresets of other sizes, each built afresh, and of this one."""
+    sizes = [size for size in CORESET_SIZES if size < coreset.size]
+    built = [cb.build(coreset.model, data, size=m, seed=seed, progress=False) for m in sizes]
+    built = {smaller.size: smaller for smaller in [*built, coreset]}
+    kls = [
+        _kl(coreset.model, Points(smaller.indices, smaller.rows), smaller.weights, full)
+        for smaller in built.values()
+    ]
+    return Curve(list(built), kls)
+
+
+def uniform_curve(model: Model, data: Data, full: Gaussian, seed: int) -> Curve:
+    """KL of uniform subsamples of growing size: the median of a few seeds."""
+    sizes = [m for m in UNIFORM_SIZES if m <= data.num_rows // 4]
+    kls: list[float] = []
+    for size in sizes:
+        generators = [np.random.default_rng([seed, size, trial]) for trial in range(NUM_TRIALS)]
+        rows = [np.sort(rng.choice(data.num_rows, size, replace=False)) for rng in generators]
+        weights = np.full(size, data.num_rows / size)
+        values = [_kl(model, Points(part, data.take(part)), weights, full) for part in rows]
+        kls.append(float(np.median(values)))
+    return Curve(sizes, kls)
+
+
+def _kl(model: Model, points: Points, weights: Array, full: Gaussian) -> float:
+    """KL(π_w ‖ π) between Laplace fits."""
+    fit = Laplace().fit(model, points.rows, weights, full.mean)
+    return cb.diagnostics.gaussian_kl(fit, full)
+
+
+def _coreset_draws(coreset: Coreset, seed: int) -> Array:
+    """(4000, d) NUTS draws, columns as `parameter_names`."""
+    posterior = cb.sample(coreset, draws=1000, chains=4, seed=seed, progress=False).posterior
+    coefficients = posterior["beta"].values
+    intercept = posterior["intercept"].values[..., None]
+    return np.concatenate([coefficients, intercept], axis=2).reshape(-1, coreset.model.dim)
+
+
+def _full_nuts(model: Model, data: Data, seed: int) -> Array | None:
+    """NUTS on all rows, where some five gradients for each draw take a few seconds only."""
+    rows, weights = data.take(np.arange(data.num_rows)), np.ones(data.num_rows)
+    seconds = 5 * 2 * FULL_NUTS_DRAWS * _gradient_seconds(model, rows, weights, repeats=3)
+    if seconds > FULL_NUTS_SECONDS:
+        return None
+    sampler = cb.NUTS(num_tune=FULL_NUTS_DRAWS, chains=1)
+    draws, _ = sampler.draw(np.random.default_rng(seed), model, rows, weights, FULL_NUTS_DRAWS)
+    return draws
+
+
+def _nuts_line(reference: Array, draws: Array) -> str:
+    sd = reference.std(axis=0, ddof=1)
+    largest = float(np.max(np.abs(reference.mean(axis=0) - draws.mean(axis=0)) / sd))
+    noise = 1.0 / np.sqrt(len(reference))
+    return (
+        f"full-data NUTS    means differ by at most {largest:.3f} posterior sd "
+        f"({len(reference)} draws, noise about {noise:.2f})"
+    )
+
+
+def _gradient_seconds(model: Model, rows: Block, weights: Array, *, repeats: int) -> float:
+    """What NUTS pays for a step: the log density and its gradient."""
+    theta = np.zeros(model.dim)
+
+    def step() -> None:
+        model.sum_potentials(theta[None, :], rows, weights)
+        model.gradient(theta, rows, weights)
+
+    return _shortest(step, repeats)
+
+
+def _plain_gradient_seconds(data: Data) -> float:
+    """The same on all rows, as one would write it in NumPy for these rows alone."""
+    block = data.take(np.arange(data.num_rows))
+    X = np.column_stack([block.X, np.ones(len(block))])
+    sign, theta = 2.0 * block.y - 1.0, np.zeros(X.shape[1])
+
+    def step() -> tuple[float, Array]:
+        margin = sign * (X @ theta)
+        tail = np.exp(-np.abs(margin))
+        value = float(np.sum(np.minimum(margin, 0.0) - np.log1p(tail)))
+        return value, X.T @ (sign * np.where(margin > 0.0, tail, 1.0) / (1.0 + tail))
+
+    return _shortest(step, 30)
+
+
+def _shortest(step: Callable[[], object], repeats: int) -> float:
+    """Seconds of the quickest run: what else the machine does can only add."""
+    seconds: list[float] = []
+    with one_blas_thread():
+        for _ in range(repeats):
+            began = time.perf_counter()
+            step()
+            seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def _draw(
+    out: Path,
+    coreset: Coreset,
+    certificate: cb.Certificate,
+    draws: Array,
+    full: Gaussian,
+    ours: Curve,
+    uniform: Curve,
+) -> Path:
+    from corebayes.plots import draw_demo
+
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "demo.png"
+    names = [f"β{k}" for k in range(draws.shape[1] - 1)] + ["intercept"]
+    draw_demo(
+        path,
+        names=names,
+        draws=draws,
+        full=full,
+        num_rows=coreset.num_rows,
+        ours=ours,
+        uniform=uniform,
+        certified=certificate.reverse_kl,
+    )
+    return path
+
+
+def _duration(seconds: float) -> str:
+    for factor, unit in ((1.0, "s"), (1e3, "ms")):
+        if seconds * factor >= 1.0:
+            return f"{seconds * factor:.1f} {unit}"
+    return f"{seconds * 1e6:.0f} µs"
+
+
+class _Clock:
+    """Seconds of each named step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def time(self, name: str, step: Callable[[], Result]) -> Result:
+        began = time.perf_counter()
+        result = step()
+        self.seconds[name] = time.perf_counter() - began
+        return result
+
+    def said(self, name: str) -> str:
+        return f", {self.seconds[name]:.1f} s"

@@ -1,0 +1,174 @@
+"""What the command line is given, as objects of the library: names, numbers and files of rows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import corebayes as cb
+from corebayes.constructions import Construction
+from corebayes.data import as_data
+from corebayes.data.frames import import_pyarrow
+from corebayes.types import Data, Model
+
+
+class ModelOptions(NamedTuple):
+    """The numbers that models take on the command line; None where nothing was said."""
+
+    prior_sd: float
+    intercept: bool
+    noise_sd: float | None = None
+    df: float | None = None
+    dispersion: float | None = None
+
+
+class Columns(NamedTuple):
+    """Which columns of a file are what."""
+
+    target: str | None = None
+    features: list[str] | None = None
+    counts: str | None = None
+    on_bad: str = "raise"
+
+
+# The options that say something to a model, beside the prior; any other is refused.
+MODELS: dict[str, tuple[Callable[..., Model], dict[str, str], dict[str, Any]]] = {
+    "logistic": (cb.LogisticRegression, {}, {}),
+    "poisson": (cb.PoissonRegression, {}, {"link": "softplus"}),
+    "poisson-log": (cb.PoissonRegression, {}, {"link": "log"}),
+    "linear": (cb.LinearRegression, {"noise_sd": "noise_sd"}, {}),
+    "gaussian": (cb.GaussianMean, {"noise_sd": "cov"}, {}),
+    "student-t": (cb.StudentTRegression, {"noise_sd": "scale", "df": "df"}, {}),
+    "negative-binomial": (cb.NegativeBinomialRegression, {"dispersion": "dispersion"}, {}),
+}
+METHODS: dict[str, Callable[[], Construction]] = {
+    "annealed-sparse-vi": cb.AnnealedSparseVI,
+    "sparse-vi": cb.SparseVI,
+    "uniform": cb.Uniform,
+}
+SUFFIXES = (".parquet", ".csv", ".npz", ".npy")
+
+
+def make_model(name: str, options: ModelOptions) -> Model:
+    """The model of this name, or an error that lists the names there are."""
+    constructor, accepted, settings = _named(name, MODELS, "model")
+    arguments = {**settings, "prior": cb.Normal(0.0, options.prior_sd)}
+    if name != "gaussian":
+        arguments["intercept"] = options.intercept
+    elif options.intercept:
+        raise ValueError("--intercept is for regressions; the gaussian model has no features")
+    for option in ("noise_sd", "df", "dispersion"):
+        value: float | None = getattr(options, option)
+        if value is None:
+            continue
+        if option not in accepted:
+            flag = "--" + option.replace("_", "-")
+            raise ValueError(f"{flag} means nothing to the {name} model: leave it out")
+        if not 0.0 < value < np.inf:
+            raise ValueError(f"--{option.replace('_', '-')} must be positive, got {value:g}")
+        argument = accepted[option]
+        arguments[argument] = value**2 if argument == "cov" else value
+    return constructor(**arguments)
+
+
+def make_method(name: str) -> Construction:
+    """The construction of this name, with its defaults."""
+    return _named(name, METHODS, "method")()
+
+
+def read_rows(path: Path, columns: Columns) -> Data:
+    """The rows of a file, checked; all of them in memory."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"cannot read {path}: rows come as {', '.join(SUFFIXES)}")
+    if path.suffix == ".npz":
+        return _read_npz(path, columns)
+    if path.suffix == ".npy":
+        return _read_npy(path, columns)
+    return as_data(_read_table(path), **columns._asdict())
+
+
+def _read_table(path: Path) -> Any:
+    pyarrow = import_pyarrow()
+    try:
+        if path.suffix == ".csv":
+            return import_pyarrow("pyarrow.csv").read_csv(path)
+        return import_pyarrow("pyarrow.parquet").read_table(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"cannot read {path} as {path.suffix[1:]}: {reason}") from error
+
+
+def _read_npz(path: Path, columns: Columns) -> Data:
+    """Arrays X and y; names of columns have no meaning there."""
+    for option in ("target", "features"):
+        if getattr(columns, option) is not None:
+            raise ValueError(f"--{option} is for tables; {path} has the arrays X and y")
+    arrays = _load_numpy(path)
+    missing = [name for name in ("X",) if name not in arrays]
+    if missing:
+        raise ValueError(f"{path} has no array X, only {', '.join(arrays) or 'nothing'}")
+    counts = None
+    if columns.counts is not None:
+        if columns.counts not in arrays:
+            raise ValueError(f"{path} has no array {columns.counts!r}, only {', '.join(arrays)}")
+        counts = arrays[columns.counts]
+    source = (arrays["X"], arrays["y"]) if "y" in arrays else arrays["X"]
+    return as_data(source, counts=counts, on_bad=columns.on_bad)
+
+
+def _read_npy(path: Path, columns: Columns) -> Data:
+    """A matrix whose columns are called by their numbers: `--target 3`."""
+    matrix = _load_numpy(path)["X"]
+    if matrix.ndim != 2:
+        raise ValueError(f"{path} must hold a matrix of rows, its shape is {matrix.shape}")
+    names = [str(column) for column in range(matrix.shape[1])]
+
+    def position(name: str, option: str) -> int:
+        if name not in names:
+            last = len(names) - 1
+            raise ValueError(f"--{option} {name}: the columns of {path} are numbered 0 to {last}")
+        return int(name)
+
+    taken = {
+        option: position(name, option)
+        for option, name in (("target", columns.target), ("counts", columns.counts))
+        if name is not None
+    }
+    if columns.features is None:
+        features = [k for k in range(len(names)) if k not in taken.values()]
+    else:
+        features = [position(name, "features") for name in columns.features]
+    X = matrix[:, features]
+    source = (X, matrix[:, taken["target"]]) if "target" in taken else X
+    counts = matrix[:, taken["counts"]] if "counts" in taken else None
+    return as_data(source, counts=counts, on_bad=columns.on_bad)
+
+
+def _load_numpy(path: Path) -> dict[str, Any]:
+    """The arrays of a .npz, or of a .npy as X. Pickled objects are never loaded."""
+    try:
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return {"X": loaded} if path.suffix == ".npy" else dict(loaded)
+    except Exception as error:
+        # A damaged file makes NumPy stumble in many ways that mean the same to the caller.
+        raise ValueError(f"cannot read {path} as {path.suffix[1:]}: {error}") from error
+
+
+def _named(name: str, choices: dict[str, Any], kind: str) -> Any:
+    if name in choices:
+        return choices[name]
+    raise ValueError(f"there is no {kind} {name!r}{_suggestion(name, choices)}")
+
+
+def _suggestion(name: str, choices: Iterable[str]) -> str:
+    known = list(choices)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    return f"{hint} There are {', '.join(known)}"

@@ -1,0 +1,159 @@
+"""Figures, with matplotlib, in colours that everyone can tell apart (Okabe and Ito)."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corebayes.types import Array, Estimate, Gaussian
+
+BLUE, ORANGE, GREY, BLACK = "#0072B2", "#D55E00", "#9A9A9A", "#333333"
+STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": BLACK,
+    "axes.labelcolor": BLACK,
+    "text.color": BLACK,
+    "xtick.color": BLACK,
+    "ytick.color": BLACK,
+    "axes.linewidth": 0.8,
+    "legend.frameon": False,
+    "savefig.dpi": 120,
+}
+
+
+def draw_demo(
+    path: Path,
+    *,
+    names: Sequence[str],
+    draws: Array,
+    full: Gaussian,
+    num_rows: int,
+    ours: tuple[Sequence[int], Sequence[float]],
+    uniform: tuple[Sequence[int], Sequence[float]],
+    certified: Estimate | None,
+) -> None:
+    """Posterior marginals of coreset and full data, and KL against the number of rows kept."""
+    matplotlib = import_matplotlib()
+    figure_module: Any = importlib.import_module("matplotlib.figure")
+    with matplotlib.rc_context(STYLE):
+        figure = figure_module.Figure(figsize=(11.5, 4.4), layout="constrained")
+        left, right = figure.subfigures(1, 2, width_ratios=[1.6, 1.0], wspace=0.04)
+        draw_marginals(left, names, draws, full, num_rows)
+        draw_kl(right.subplots(), ours, uniform, certified)
+        figure.savefig(path, pil_kwargs={"optimize": True})
+
+
+def draw_marginals(
+    figure: Any, names: Sequence[str], draws: Array, full: Gaussian, num_rows: int
+) -> None:
+    """One small panel for each parameter: full posterior filled, coreset draws as a line."""
+    columns = 5
+    axes = figure.subplots(-(-len(names) // columns), columns, squeeze=False).ravel()
+    sd = np.sqrt(np.square(full.factor).sum(axis=1))
+    handles: list[Any] = []
+    for k, (name, axis) in enumerate(zip(names, axes, strict=False)):
+        low = min(float(full.mean[k] - 4.0 * sd[k]), float(draws[:, k].min()))
+        high = max(float(full.mean[k] + 4.0 * sd[k]), float(draws[:, k].max()))
+        grid: Array = np.linspace(low, high, 200)
+        # N(mean, sd²) has height 1/√(2π) in units of its sd
+        density = np.exp(-0.5 * ((grid - full.mean[k]) / sd[k]) ** 2) / np.sqrt(2.0 * np.pi)
+        handles = [
+            axis.fill_between(grid, density, color=GREY, alpha=0.45, linewidth=0),
+            axis.plot(grid, sd[k] * smooth_density(draws[:, k], grid), color=BLUE, lw=1.6)[0],
+        ]
+        axis.set_title(name, fontsize=9, pad=3)
+        axis.set_ylim(0.0, None)
+        axis.set_yticks([])
+        axis.spines["left"].set_visible(False)
+        axis.set_xticks(_two_ticks(full.mean[k] - 2.5 * sd[k], full.mean[k] + 2.5 * sd[k]))
+        axis.tick_params(labelsize=8, length=3)
+    for axis in axes[len(names) :]:
+        axis.set_visible(False)
+    labels = [f"all {num_rows:,} rows", "coreset, NUTS"]
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, fontsize=9)
+
+
+def draw_kl(
+    axis: Any,
+    ours: tuple[Sequence[int], Sequence[float]],
+    uniform: tuple[Sequence[int], Sequence[float]],
+    certified: Estimate | None,
+) -> None:
+    """KL of the coreset as it grew, of uniform subsamples, and as certified."""
+    axis.loglog(*uniform, color=ORANGE, lw=1.6, ls="--", marker="o", ms=3.5)
+    axis.loglog(*ours, color=BLUE, lw=1.8, marker="o", ms=3.5)
+    for (sizes, kls), text, color, offset, side in (
+        (uniform, "uniform subsample", ORANGE, (6, 8), "left"),
+        (ours, "coreset", BLUE, (-6, -8), "right"),
+    ):
+        if sizes:
+            middle = (len(sizes) - 1) // 2
+            _label(axis, text, (sizes[middle], kls[middle]), color, offset, side)
+    if certified is not None and certified.value > 0.0:
+        size, error = ours[0][-1], 2.0 * certified.standard_error
+        # A log axis has no room for zero: the lower end stops a decade below.
+        lower = min(error, 0.9 * certified.value)
+        axis.errorbar(
+            [size],
+            [certified.value],
+            yerr=[[lower], [error]],
+            color=BLACK,
+            marker="D",
+            ms=5,
+            capsize=3,
+            lw=1.2,
+            zorder=5,
+        )
+        _label(axis, "certified", (size, certified.value), BLACK, (9, 0), "left")
+    axis.set_xlabel("rows kept")
+    axis.set_ylabel("KL divergence from the full posterior (nats)")
+    axis.grid(axis="y", color="#E6E6E6", lw=0.6)
+    axis.set_axisbelow(True)
+
+
+def smooth_density(values: Array, grid: Array) -> Array:
+    """Gaussian kernel density with the normal reference bandwidth. Cost: n · grid exp."""
+    spread = min(values.std(ddof=1), np.subtract(*np.quantile(values, [0.75, 0.25])) / 1.349)
+    width = 1.06 * spread * values.size ** (-0.2)
+    z = (grid[:, None] - values[None, :]) / width
+    return np.exp(-0.5 * z**2).sum(axis=1) / (values.size * width * np.sqrt(2.0 * np.pi))
+
+
+def import_matplotlib() -> Any:
+    """matplotlib, or an error that says what to install."""
+    try:
+        return importlib.import_module("matplotlib")
+    except ImportError as error:
+        raise ImportError(
+            'figures need matplotlib: pip install "corebayes[plot]"', name="matplotlib"
+        ) from error
+
+
+def _two_ticks(low: float, high: float) -> list[float]:
+    """Two round numbers between the limits, as far apart as there are."""
+    ticker: Any = importlib.import_module("matplotlib.ticker")
+    round_numbers = ticker.MaxNLocator(nbins=4).tick_values(low, high)
+    inside = [float(tick) for tick in round_numbers if low <= tick <= high]
+    return [inside[0], inside[-1]]
+
+
+def _label(
+    axis: Any, text: str, at: tuple[float, float], color: str, offset: tuple[int, int], side: str
+) -> None:
+    axis.annotate(
+        text,
+        at,
+        xytext=offset,
+        textcoords="offset points",
+        color=color,
+        ha=side,
+        va="center",
+        fontsize=9,
+        fontweight="bold",
+    )

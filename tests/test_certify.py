@@ -1,0 +1,431 @@
+"""The certificate: right on closed forms, silent where it cannot know, never wrong."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from corebayes.certify import certify
+from corebayes.data import as_data
+from corebayes.diagnostics import log_ratios
+from corebayes.models import CustomModel, GaussianMean, Normal, StudentTRegression
+from corebayes.samplers.convergence import max_rhat, pareto_k, standard_error, tail_inflation
+from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.nuts import NUTS
+from tests.coresets import (
+    exact_kl,
+    gaussian_mean,
+    linear,
+    logistic,
+    near,
+    posteriors,
+    weighted,
+)
+
+KINDS = {"reverse": "reverse_kl", "forward": "forward_kl", "symmetric": "symmetrised_kl"}
+
+
+class TestEstimates:
+    @pytest.mark.parametrize("make", [gaussian_mean, linear])
+    @pytest.mark.parametrize("share", [0.6, 0.95, 1.2])
+    def test_within_three_errors_of_the_exact_kl(self, make: Any, share: float) -> None:
+        model, data = make()
+        coreset = near(model, data, share=share)
+        truth = exact_kl(coreset, data)
+        certificates = [certify(coreset, data, seed=seed) for seed in range(100)]
+        for direction, field in KINDS.items():
+            found = [getattr(certificate, field) for certificate in certificates]
+            assert all(kl is not None for kl in found)
+            scores = [(kl.value - truth[direction]) / kl.standard_error for kl in found]
+            assert np.mean(np.abs(scores) < 3.0) >= 0.97
+            assert abs(np.mean(scores)) < 0.6
+            assert 0.6 < np.std(scores) < 1.4
+            # Pooled over the seeds, reverse and forward cannot be mistaken for each other.
+            assert np.mean([kl.value for kl in found]) == pytest.approx(truth[direction], rel=0.03)
+
+    def test_standard_errors_are_those_of_the_jackknife(self) -> None:
+        model, data = linear()
+        coreset = near(model, data, share=0.5)
+        draws = posteriors(coreset, data)[0].draw(np.random.default_rng(0), 500)
+        certificate = certify(coreset, data, draws=500, sampler=Fixed(draws))
+        ratios = log_ratios(coreset, data, draws)
+        left_out = np.array([both_kl(np.delete(ratios, s)) for s in range(500)])
+        expected = np.sqrt(499.0 / 500.0 * np.sum(np.square(left_out - left_out.mean(0)), axis=0))
+        expected *= tail_inflation(certificate.pareto_k, 500)
+        found = [getattr(certificate, field).standard_error for field in KINDS.values()]
+        np.testing.assert_allclose(found, expected, rtol=0.03)
+        values = [getattr(certificate, field).value for field in KINDS.values()]
+        np.testing.assert_allclose(values, both_kl(ratios), rtol=1e-10)
+
+    def test_symmetrised_is_the_sum(self) -> None:
+        model, data = linear()
+        certificate = certify(near(model, data), data)
+        total = certificate.reverse_kl.value + certificate.forward_kl.value
+        assert certificate.symmetrised_kl.value == pytest.approx(total, rel=1e-12)
+
+    @pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-6])
+    def test_tiny_distances_keep_their_digits_and_sign(self, size: float) -> None:
+        model, data = linear()
+        weights = 1.0 + size * np.random.default_rng(0).normal(size=data.num_rows)
+        coreset = weighted(model, data, np.arange(data.num_rows), weights)
+        truth = exact_kl(coreset, data)
+        certificate = certify(coreset, data, draws=4000)
+        for direction, field in KINDS.items():
+            kl = getattr(certificate, field)
+            assert kl.value > 0.0
+            assert abs(kl.value - truth[direction]) < 4.0 * kl.standard_error
+            assert kl.standard_error < 0.1 * kl.value
+        assert certificate.certified
+
+    def test_all_rows_are_at_distance_zero(self) -> None:
+        model, data = linear()
+        certificate = certify(weighted(model, data, np.arange(data.num_rows), 1.0), data)
+        assert certificate.certified
+        assert 0.0 <= certificate.reverse_kl.value < 1e-20
+        assert certificate.pareto_k == 0.0
+        assert certificate.effective_sample_size == pytest.approx(1000.0)
+
+    def test_counts_are_repetitions(self) -> None:
+        model, data = linear(num_rows=60)
+        block, counts = data.read(0, 60), 1.0 + np.arange(60.0) % 3
+        counted = as_data((block.X, block.y), counts=counts)
+        assert certify(weighted(model, counted, np.arange(60), counts), counted).certified
+        assert not certify(weighted(model, counted, np.arange(60), 1.0), counted).certified
+
+    def test_nuts_draws_agree_with_exact_draws(self) -> None:
+        model, data = linear()
+        coreset = near(model, data, share=0.8)
+        truth = exact_kl(coreset, data)
+        scores = []
+        for seed in range(3):
+            certificate = certify(coreset, data, seed=seed, sampler=NUTS(chains=4))
+            for direction, field in KINDS.items():
+                kl = getattr(certificate, field)
+                scores.append((kl.value - truth[direction]) / kl.standard_error)
+        assert np.max(np.abs(scores)) < 4.0
+        assert np.mean(np.abs(scores)) < 1.8
+
+    def test_logistic(self) -> None:
+        model, data = logistic(num_rows=300)
+        good = certify(weighted(model, data, np.arange(300), 1.0 + 1e-3 * np.arange(300) % 7), data)
+        assert good.certified
+        assert good.max_rhat < 1.05
+        assert certify(near(model, data, share=0.5), data).certified is False
+
+    def test_same_seed_same_certificate(self) -> None:
+        model, data = logistic(num_rows=50)
+        coreset = near(model, data)
+        first, again, other = (certify(coreset, data, draws=200, seed=seed) for seed in (1, 1, 2))
+        assert first == again != other
+
+
+class TestHonesty:
+    def test_a_heavy_tail_withholds_all_numbers(self) -> None:
+        model, data = linear()
+        # Three times the weight: π_w is narrower than π, so π/π_w is unbounded.
+        certificate = certify(near(model, data, share=3.0), data)
+        assert certificate.pareto_k > 0.7
+        assert certificate.reverse_kl is certificate.forward_kl is None
+        assert certificate.symmetrised_kl is certificate.total_variation is None
+        assert not certificate.certified
+        assert "k̂" in certificate.verdict and "larger size" in certificate.verdict
+        assert "withheld" in str(certificate)
+
+    def test_one_draw_that_outweighs_all_others_withholds_all_numbers(self) -> None:
+        model, data = logistic(num_rows=2000)
+        certificate = certify(weighted(model, data, [3], [1.0]), data)
+        assert certificate.reverse_kl is None
+        assert not certificate.certified
+
+    def test_few_effective_draws_withhold_all_numbers(self) -> None:
+        # π_w is 30 times wider than π, so that π/π_w is bounded but almost everywhere zero.
+        data = as_data(np.linspace(-1.0, 1.0, 1000))
+        model = GaussianMean(prior=Normal(0.0, 100.0)).bind(data)
+        certificate = certify(weighted(model, data, np.arange(1000), 1e-3), data)
+        assert certificate.pareto_k < 0.5
+        assert certificate.effective_sample_size < 100
+        assert certificate.reverse_kl is None
+        assert "effective draws" in certificate.verdict
+
+    @pytest.mark.parametrize("make", [gaussian_mean, linear])
+    def test_never_certified_with_wrong_weights(self, make: Any) -> None:
+        model, data = make()
+        rng = np.random.default_rng(0)
+        certified = 0
+        for seed in range(150):
+            weights = np.ones(data.num_rows)
+            wrong = rng.choice(data.num_rows, size=rng.integers(1, 4), replace=False)
+            weights[wrong] *= np.exp(rng.normal(scale=2.5, size=wrong.size))
+            coreset = weighted(model, data, np.arange(data.num_rows), weights)
+            certificate = certify(coreset, data, seed=seed)
+            certified += certificate.certified
+            if certificate.certified:
+                assert exact_kl(coreset, data)["reverse"] < 0.022
+        # Both outcomes were tried.
+        assert 15 < certified < 135
+
+    def test_zero_rows_are_the_prior_and_not_certified(self) -> None:
+        model, data = logistic(num_rows=100)
+        certificate = certify(weighted(model, data, [], []), data)
+        assert not certificate.certified
+
+    def test_disagreeing_chains_withhold_all_numbers(self) -> None:
+        model, data = cauchy(np.repeat([-6.0, 6.0], 8))
+        certificate = certify(weighted(model, data, np.arange(16), 1.0), data, draws=400)
+        assert not certificate.certified
+        assert certificate.reverse_kl is None
+
+    def test_divergences_withhold_all_numbers(self) -> None:
+        model, data = linear()
+        result = certify(near(model, data), data, draws=200, sampler=Diverging())
+        assert result.reverse_kl is None and result.num_divergences == 3
+        assert "diverged" in result.verdict
+
+    def test_laplace_draws_are_refused(self) -> None:
+        model, data = logistic(num_rows=50)
+        with pytest.raises(ValueError, match="certify the approximation"):
+            certify(near(model, data), data, sampler=Laplace())
+
+
+def both_kl(ratios: np.ndarray) -> np.ndarray:
+    """KL both ways and their sum, written as in the textbook."""
+    log_mean = np.log(np.mean(np.exp(ratios)))
+    shares = np.exp(ratios) / np.sum(np.exp(ratios))
+    reverse, forward = log_mean - ratios.mean(), shares @ ratios - log_mean
+    return np.array([reverse, forward, reverse + forward])
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Independent draws made beforehand."""
+
+    draws: np.ndarray
+
+    def draw(self, *_: Any, **__: Any) -> tuple[np.ndarray, np.ndarray]:
+        return self.draws, self.draws.mean(axis=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diverging(NUTS):
+    """Good draws that are said to have diverged."""
+
+    def run(self, *arguments: Any, **options: Any) -> Any:
+        return NUTS(chains=2).run(*arguments, **options)._replace(num_divergences=3)
+
+
+def cauchy(locations: Any) -> tuple[Any, Any]:
+    """Cauchy noise around an unknown location: potentials that are not log-concave."""
+    data = as_data(np.asarray(locations, dtype=float))
+    model = CustomModel(
+        lambda draws, block: -np.log1p(np.square(block.X - draws[:, 0])),
+        lambda draws: -0.5 * np.square(draws[:, 0] / 10.0),
+        1,
+        gradient=lambda theta, block, weights: np.array(
+            [weights @ (2.0 * (block.X[:, 0] - theta) / (1.0 + np.square(block.X[:, 0] - theta)))]
+        ),
+        log_prior_gradient=lambda theta: -theta / 100.0,
+    )
+    return model.bind(data), data
+
+
+class TestSeveralModes:
+    def test_a_mode_of_the_posterior_that_the_coreset_misses(self) -> None:
+        model, data = cauchy(np.concatenate([np.linspace(-5.3, -4.7, 8), np.linspace(4.7, 5.3, 8)]))
+        one_sided = weighted(model, data, np.arange(8, 16), 1.0)
+        for seed in range(3):
+            certificate = certify(one_sided, data, draws=200, seed=seed)
+            assert not certificate.certified
+            assert certificate.reverse_kl is None
+            assert "the full posterior has a mode near θ = (-4.8" in certificate.verdict
+
+    def test_a_mode_of_the_coreset_that_the_posterior_lacks(self) -> None:
+        rng = np.random.default_rng(0)
+        model, data = cauchy(np.append(rng.normal(size=400), 25.0))
+        # All rows at weight one, but for the outlier, whose mode then has half of the mass.
+        weights = np.append(np.ones(400), 380.0)
+        spurious = weighted(model, data, np.arange(401), weights)
+        for seed in range(3):
+            assert not certify(spurious, data, draws=200, seed=seed).certified
+
+    def test_one_mode_is_certified_on_a_subsample_too(self) -> None:
+        rng = np.random.default_rng(0)
+        model, data = cauchy(np.append(rng.normal(size=1500), 25.0))
+        assert certify(weighted(model, data, np.arange(1501), 1.0), data, draws=200).certified
+
+    def test_a_missed_mode_among_more_rows_than_the_subsample(self) -> None:
+        rng = np.random.default_rng(0)
+        half = rng.normal(scale=0.1, size=700)
+        model, data = cauchy(np.concatenate([-8.0 + half, 8.0 - half]))
+        one_sided = weighted(model, data, np.arange(700, 1400), 1.0)
+        certificate = certify(one_sided, data, draws=200)
+        assert not certificate.certified
+
+    def test_student_t_regression(self) -> None:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 2))
+        data = as_data((X, X @ [1.0, -2.0] + rng.standard_t(4.0, size=300)))
+        model = StudentTRegression().bind(data)
+        everything = weighted(model, data, np.arange(300), 1.0)
+        assert certify(everything, data, draws=200).certified
+
+
+class TestData:
+    def test_other_rows_are_refused_by_number(self) -> None:
+        model, data = linear()
+        coreset, block = near(model, data), data.read(0, data.num_rows)
+        y = block.y.copy()
+        y[coreset.indices[5]] += 1.0
+        with pytest.raises(ValueError, match=f"row {coreset.indices[5]} of this data .* 'y'"):
+            certify(coreset, (block.X, y))
+
+    def test_permuted_rows_are_refused(self) -> None:
+        model, data = linear()
+        block = data.read(0, data.num_rows)
+        with pytest.raises(ValueError, match="in its order"):
+            certify(near(model, data), (block.X[::-1], block.y[::-1]))
+
+    def test_one_ulp_is_the_same_data(self) -> None:
+        model, data = linear()
+        block = data.read(0, data.num_rows)
+        moved = (np.nextafter(block.X, np.inf), block.y)
+        ours, theirs = (certify(near(model, data), rows) for rows in (data, moved))
+        assert theirs.reverse_kl.value == pytest.approx(ours.reverse_kl.value, rel=1e-9)
+
+    def test_another_number_of_rows_is_refused(self) -> None:
+        model, data = linear()
+        block = data.read(0, 70)
+        with pytest.raises(ValueError, match="built from 80 rows"):
+            certify(near(model, data), (block.X, block.y))
+
+    def test_forgotten_counts_are_refused(self) -> None:
+        model, data = linear()
+        block = data.read(0, 80)
+        counted = as_data((block.X, block.y), counts=np.full(80, 2.0))
+        with pytest.raises(ValueError, match="total count of 160"):
+            certify(near(model, counted), (block.X, block.y))
+
+    def test_other_columns_are_refused(self) -> None:
+        model, data = linear()
+        block = data.read(0, 80)
+        with pytest.raises(ValueError, match="'X' of shape"):
+            certify(near(model, data), (block.X[:, :2], block.y))
+
+    def test_pairs_and_frames_are_taken(self) -> None:
+        import pandas
+
+        model, data = linear()
+        block = data.read(0, 80)
+        frame = pandas.DataFrame(block.X, columns=["a", "b", "c"]).assign(y=block.y)
+        from_pair = certify(near(model, data), (block.X, block.y))
+        from_frame = certify(near(model, data), frame, target="y")
+        assert from_pair == from_frame == certify(near(model, data), data)
+
+    @pytest.mark.parametrize("draws", [0, 99, 2.5, True])
+    def test_too_few_draws_are_refused(self, draws: Any) -> None:
+        model, data = linear()
+        with pytest.raises(ValueError, match="draws must be a whole number"):
+            certify(near(model, data), data, draws=draws)
+
+    @pytest.mark.parametrize("tol", [0.0, -1.0, float("nan")])
+    def test_a_tolerance_is_positive(self, tol: float) -> None:
+        model, data = linear()
+        with pytest.raises(ValueError, match="tol must be"):
+            certify(near(model, data), data, tol=tol)
+
+
+class TestReading:
+    def test_the_verdict_is_a_sentence_with_the_numbers(self) -> None:
+        model, data = linear()
+        good = near(model, data, spread=0.01)
+        certificate = certify(replace(good, weights=np.ones(good.size)), data, tol=10.0)
+        assert certificate.verdict.startswith("The coreset posterior (72 of 80 rows) is within 0.0")
+        assert "nats of the full posterior" in certificate.verdict
+        assert certificate.verdict.endswith("% of its range [Pinsker].")
+        text = str(certificate)
+        assert text.startswith(certificate.verdict)
+        assert "KL(coreset ‖ full)" in text and "effective draws" in text
+
+    def test_beyond_the_tolerance_it_says_so(self) -> None:
+        model, data = linear()
+        certificate = certify(near(model, data, share=0.6), data)
+        assert not certificate.certified
+        assert certificate.reverse_kl.value > 0.1
+        assert certificate.verdict.startswith("Not certified: ")
+        assert "tolerance of 0.02 nats" in certificate.verdict
+
+    def test_the_bound_on_probabilities_holds(self) -> None:
+        from scipy.stats import norm
+
+        for shift in (0.05, 0.3, 1.0):
+            # π = N(a/4, ½) and π_w = N(0, ½) are `shift` standard deviations apart.
+            a = 4.0 * shift * np.sqrt(0.5)
+            data = as_data(np.repeat([a, 0.0], 50))
+            coreset = weighted(GaussianMean(cov=100.0).bind(data), data, np.arange(50, 100), 2.0)
+            certificate = certify(coreset, data, draws=4000)
+            assert certificate.reverse_kl.value == pytest.approx(0.5 * shift**2, rel=0.2)
+            # Their total variation is 2 Φ(δ/2) − 1.
+            assert 2.0 * norm.cdf(shift / 2.0) - 1.0 <= certificate.total_variation <= 1.0
+
+    def test_to_dict_is_json(self) -> None:
+        model, data = linear()
+        for coreset in (
+            near(model, data),
+            near(model, data, share=3.0),
+            weighted(model, data, [], []),
+        ):
+            plain = json.loads(json.dumps(certify(coreset, data).to_dict(), allow_nan=False))
+            assert set(plain) >= {"reverse_kl", "pareto_k", "certified", "verdict", "num_draws"}
+        plain = certify(near(model, data), data).to_dict()
+        assert set(plain["reverse_kl"]) == {"value", "standard_error"}
+
+
+class TestConvergence:
+    def test_pareto_k_has_the_right_sign(self) -> None:
+        # e^r with r = k · (an exponential) has tail index k; its reciprocal has none.
+        heavy = 1.5 * np.random.default_rng(0).exponential(size=(1, 4000))
+        assert pareto_k(heavy, 1.0) > 1.0
+        assert pareto_k(-heavy, 1.0) < 0.3
+
+    @pytest.mark.parametrize("k", [0.2, 0.5, 0.9])
+    def test_pareto_k_finds_the_tail_index(self, k: float) -> None:
+        rng = np.random.default_rng(1)
+        found = [pareto_k(k * rng.exponential(size=(1, 4000)), 1.0) for _ in range(20)]
+        assert np.mean(found) == pytest.approx(k, abs=0.1)
+
+    def test_pareto_k_of_constants_and_single_ratios(self) -> None:
+        assert pareto_k(np.zeros((1, 1000)), 1.0) == 0.0
+        assert pareto_k(1e-12 * np.random.default_rng(0).normal(size=(1, 1000)), 1.0) == 0.0
+        assert pareto_k(np.linspace(0.0, 1e5, 1000)[None], 1.0) == np.inf
+
+    def test_standard_errors_know_autocorrelation(self) -> None:
+        rng = np.random.default_rng(0)
+        steps = rng.normal(size=(4, 4000))
+        chain = np.zeros_like(steps)
+        for t in range(1, 4000):
+            chain[:, t] = 0.9 * chain[:, t - 1] + steps[:, t]
+        naive = standard_error(chain, independent=True)
+        # The variance of the mean of an AR(1) is (1 + φ)/(1 − φ) = 19 times larger.
+        assert standard_error(chain, independent=False) == pytest.approx(
+            np.sqrt(19.0) * naive, rel=0.25
+        )
+        assert standard_error(np.ones((4, 100)), independent=False) == 0.0
+
+    def test_stuck_chains_do_not_agree(self) -> None:
+        stuck = np.repeat([[0.0], [1.0]], 100, axis=1)[:, :, None]
+        assert max_rhat(stuck) == np.inf
+        assert max_rhat(np.zeros((2, 100, 1))) == 1.0
+        apart = np.random.default_rng(0).normal(size=(2, 500, 2))
+        apart[1, :, 1] += 3.0
+        assert max_rhat(apart) > 1.5
+        assert max_rhat(apart[:, :, :1]) < 1.02
+
+    def test_tail_inflation(self) -> None:
+        assert tail_inflation(-0.2, 1000) == 1.0
+        assert tail_inflation(0.1, 1000) == pytest.approx(1.0, abs=0.02)
+        assert tail_inflation(1.0, 1000) == np.inf
+        shapes = [tail_inflation(k, 1000) for k in np.linspace(0.01, 0.99, 99)]
+        assert np.all(np.diff(shapes) > 0.0)

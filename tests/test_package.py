@@ -1,0 +1,103 @@
+"""What is installed, and what importing it costs."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import corebayes as cb
+
+ROOT = Path(__file__).resolve().parents[1]
+OPTIONAL = (
+    "arviz",
+    "arviz_stats",
+    "jax",
+    "matplotlib",
+    "numba",
+    "nutpie",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rich",
+    "scipy.stats",
+    "threadpoolctl",
+    "typer",
+)
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+
+
+def test_import_loads_only_numpy_and_scipy():
+    result = python(
+        f"import sys, corebayes; print([name for name in {OPTIONAL} if name in sys.modules])"
+    )
+    assert result.stdout.strip() == "[]", result.stderr
+
+
+def test_public_names_are_there_and_are_the_documented_ones():
+    for name in cb.__all__:
+        assert getattr(cb, name) is not None
+    public = {name for name in vars(cb) if not name.startswith("_")}
+    modules = {name for name in public if type(getattr(cb, name)).__name__ == "module"}
+    assert set(cb.__all__) - {"__version__", "diagnostics"} == public - modules
+    assert callable(cb.build) and callable(cb.certify) and callable(cb.sample)
+
+
+def test_one_version_everywhere():
+    assert metadata.version("corebayes") == cb.__version__
+    assert f"version: {cb.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## [{cb.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_dependency_of_every_extra_is_pinned():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pinned = {
+        re.split("==", line)[0].lower().replace("_", "-")
+        for line in (ROOT / "requirements" / "lock.txt").read_text().split()
+    }
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    names = {re.split(r"[\[<>=~ ]", line)[0].lower() for line in wanted} - {"corebayes"}
+    assert names <= pinned
+    assert "numpy" in names and "nutpie" in names
+
+
+def test_ruff_pyright_and_pytest_are_what_make_test_runs():
+    recipe = (ROOT / "Makefile").read_text().split("\ntest: setup\n")[1].split("\n\n")[0]
+    for step in ("ruff check", "ruff format --check", "pyright", "pytest"):
+        assert f"$(BIN)/{step}" in recipe
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_cli_extra_the_command_says_what_to_install(missing):
+    result = python(
+        f"import sys; sys.modules[{missing!r}] = None; sys.argv = ['corebayes', 'demo']\n"
+        "from corebayes.__main__ import main; main()"
+    )
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert missing in result.stderr and 'pip install "corebayes[cli]"' in result.stderr
+
+
+def test_a_mistake_of_ours_is_not_blamed_on_a_missing_extra():
+    result = python(
+        "import sys; sys.modules['corebayes.inputs'] = None\n"
+        "from corebayes.__main__ import main; main()"
+    )
+    assert "pip install" not in result.stderr and "Traceback" in result.stderr
+
+
+def test_runs_as_a_module():
+    result = subprocess.run(
+        [sys.executable, "-m", "corebayes"], capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0
+    assert all(command in result.stdout for command in ("build", "sample", "certify", "demo"))
