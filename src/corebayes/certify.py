@@ -17,11 +17,12 @@ trusted at all; if not, no number is given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes import certificate
+from corebayes.certificate import Certificate
 from corebayes.data import as_data
 from corebayes.diagnostics import log_ratios
 from corebayes.modes import unvisited_mode
@@ -43,58 +44,6 @@ from corebayes.types import Array, Coreset, Data, Estimate, Sampler
 # cannot be told from one another.
 MAX_RHAT, MAX_PARETO_K, MIN_EFFECTIVE = 1.05, 0.7, 100.0
 MIN_CHAIN = 300
-
-
-@dataclass(frozen=True, kw_only=True)
-class Certificate:
-    """What `certify` found. KL fields are None when the draws cannot support a number."""
-
-    reverse_kl: Estimate | None
-    """KL(π_w ‖ π) in nats."""
-    forward_kl: Estimate | None
-    """KL(π ‖ π_w) in nats."""
-    symmetrised_kl: Estimate | None
-    """Their sum."""
-    total_variation: float | None
-    """A bound on the change of any probability: Pinsker or Bretagnolle–Huber, at + 2 errors."""
-    pareto_k: float | None
-    """k̂ of the importance ratios π/π_w."""
-    effective_sample_size: float | None
-    """Of the importance-weighted draws: how many draws of π they are worth."""
-    num_draws: int
-    max_rhat: float
-    num_divergences: int
-    tol: float
-    certified: bool
-    """Whether KL(π_w ‖ π) plus two standard errors is at most `tol`."""
-    verdict: str
-
-    def __str__(self) -> str:
-        lines = [self.verdict, ""]
-        for label, kl in (
-            ("KL(coreset ‖ full)", self.reverse_kl),
-            ("KL(full ‖ coreset)", self.forward_kl),
-            ("symmetrised KL", self.symmetrised_kl),
-        ):
-            lines.append(f"  {label:<20}" + ("withheld" if kl is None else _nats(kl)))
-        if self.pareto_k is not None and self.effective_sample_size is not None:
-            lines.append(f"  {'Pareto k̂':<21}{self.pareto_k:.2f}")
-            lines.append(
-                f"  {'effective draws':<20}{self.effective_sample_size:,.0f} of {self.num_draws:,}"
-            )
-        return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and None, for JSON."""
-        plain = asdict(self)
-        for name in ("reverse_kl", "forward_kl", "symmetrised_kl"):
-            kl: Estimate | None = getattr(self, name)
-            plain[name] = None if kl is None else kl._asdict()
-        # JSON has no infinity.
-        for name in ("max_rhat", "pareto_k"):
-            if plain[name] is not None and not np.isfinite(plain[name]):
-                plain[name] = None
-        return plain
 
 
 def certify(
@@ -133,12 +82,12 @@ def certify(
     trouble = _sampling_trouble(sampled)
     if trouble is not None:
         return _withheld(coreset, sampled, tol, trouble)
-    certificate = _certificate(coreset, sampled, tol, ratios)
-    if certificate.reverse_kl is not None and not coreset.model.log_concave:
+    result = _certificate(coreset, sampled, tol, ratios)
+    if result.reverse_kl is not None and not coreset.model.log_concave:
         trouble = unvisited_mode(rng, coreset, source, flat, executor or Inline())
         if trouble is not None:
             return _withheld(coreset, sampled, tol, trouble)
-    return certificate
+    return result
 
 
 def check_same_data(coreset: Coreset, data: Data) -> None:
@@ -262,7 +211,7 @@ def _certificate(coreset: Coreset, sampled: _Sampled, tol: float, ratios: Array)
         num_divergences=sampled.num_divergences,
         tol=tol,
         certified=certified,
-        verdict=_verdict(coreset, reverse, variation, tol, certified=certified),
+        verdict=certificate.measured(coreset, reverse, variation, tol, certified=certified),
     )
 
 
@@ -286,47 +235,8 @@ def _withheld(
         num_divergences=sampled.num_divergences,
         tol=tol,
         certified=False,
-        verdict=f"Not certified: no distance can be given for {_name(coreset)}, because {trouble}.",
+        verdict=certificate.withheld(coreset, trouble),
     )
-
-
-def _verdict(
-    coreset: Coreset, kl: Estimate, variation: float, tol: float, *, certified: bool
-) -> str:
-    distance = f"{_nats(kl)} of the full posterior (KL(π_w‖π))"
-    if certified:
-        return (
-            f"T{_name(coreset)[1:]} is within {distance}; no expectation of a bounded function "
-            f"moves by more than {_percent(variation)} of its range [Pinsker]."
-        )
-    return (
-        f"Not certified: {_name(coreset)} is only within {distance}, more than the tolerance of "
-        f"{tol:g} nats with two standard errors to spare. Build with a larger size."
-    )
-
-
-def _name(coreset: Coreset) -> str:
-    return f"the coreset posterior ({coreset.size:,} of {coreset.num_rows:,} rows)"
-
-
-def _nats(kl: Estimate) -> str:
-    """Two digits of the error, and the value to the same place."""
-    value, error = kl
-    if error <= 0.0:
-        return f"{value:.2g} nats"
-    digits = 1 - int(np.floor(np.log10(error)))
-    if 0 <= digits <= 6:
-        return f"{value:.{digits}f} ± {error:.{digits}f} nats"
-    return f"{value:.2e} ± {error:.0e} nats" if digits > 6 else f"{value:.0f} ± {error:.0f} nats"
-
-
-def _percent(share: float) -> str:
-    """Rounded up, to two digits: it is a bound."""
-    percent = 100.0 * share
-    if percent <= 0.0:
-        return "0 %"
-    place = 10.0 ** (np.floor(np.log10(percent)) - 1)
-    return f"{np.ceil(percent / place) * place:.3g} %"
 
 
 def _total_variation(kl: float) -> float:

@@ -215,7 +215,7 @@ def demo(
 
     if rows < 1000:
         raise ValueError(f"--rows must be at least 1000 to show anything, got {rows}")
-    console = Console(stderr=True, highlight=False) if as_json else _console()
+    console = Console(stderr=True, highlight=False, markup=False) if as_json else _console()
     report = run_demo(
         num_rows=10_000 if quick else rows,
         size=size,
@@ -297,7 +297,7 @@ def _split(names: str | None) -> list[str] | None:
 
 
 def _console() -> Console:
-    return Console(highlight=False)
+    return Console(highlight=False, markup=False)
 
 
 def _print_json(**content: Any) -> None:
