@@ -112,9 +112,7 @@ def test_bad_rows_are_named_or_dropped(rows, column):
             cb.LogisticRegression(), (X, y), size=10, on_bad="drop", method=cb.SparseVI()
         )
     keep = np.arange(300) != 37
-    without = cb.build(
-        cb.LogisticRegression(), (X[keep], y[keep]), size=10, method=cb.SparseVI()
-    )
+    without = cb.build(cb.LogisticRegression(), (X[keep], y[keep]), size=10, method=cb.SparseVI())
     assert np.array_equal(dropped.indices, np.arange(300)[keep][without.indices])
     assert np.allclose(dropped.weights, without.weights, rtol=1e-6)
     assert dropped.total_count == 299

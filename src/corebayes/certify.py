@@ -58,10 +58,12 @@ def certify(
     target: str | None = None,
     features: Sequence[str] | None = None,
     counts: Any = None,
+    on_bad: str = "raise",
 ) -> Certificate:
     """Measure KL between the coreset posterior and the posterior of all rows, on fresh draws.
 
-    `data` must be what the coreset was built from (`target`, `features` and `counts` as there).
+    `data` must be what the coreset was built from (`target`, `features`, `counts` and `on_bad` as
+    there).
     The coreset is certified when KL(π_w ‖ π) is at most `tol` nats with two standard errors to
     spare; at 0.02 no probability is off by more than 0.1. Draws are exact for conjugate models
     and otherwise come from four NUTS chains; a `sampler` of one's own must draw from π_w itself.
@@ -71,7 +73,7 @@ def certify(
     modes, on a subsample first.
     """
     _check_arguments(draws, tol, sampler)
-    source = as_data(data, target=target, features=features, counts=counts)
+    source = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
     check_same_data(coreset, source)
     rng = np.random.default_rng(seed)
     sampled = _draw(rng, coreset, draws, sampler)

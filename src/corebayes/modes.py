@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.samplers.laplace import Laplace
-from corebayes.samplers.newton import newton
-from corebayes.scan.query import Derivatives, Executor, scan
+from corebayes.samplers.laplace import Laplace, full_log_density, full_posterior
+from corebayes.scan.query import Executor
 from corebayes.types import Array, Block, Coreset, Data, Gaussian, Model
 
 NUM_STARTS = 12
@@ -116,19 +115,9 @@ def _modes(model: Model, rows: Block, weights: Array, starts: list[Array]) -> It
 def _full_mode(model: Model, data: Data, executor: Executor, start: Array) -> Mode:
     """The mode of the full posterior that Newton's method reaches. Cost: N·d² flops a pass."""
 
-    def value(theta: Array) -> float:
-        likelihood = scan(Derivatives(model, theta), data, executor).value
-        return likelihood + float(model.log_prior(theta[None])[0])
-
-    def slopes(theta: Array) -> tuple[Array, Array]:
-        sums = scan(Derivatives(model, theta), data, executor)
-        return (
-            sums.gradient + model.log_prior_gradient(theta),
-            sums.hessian + model.log_prior_hessian(theta),
-        )
-
-    fit = newton(start, slopes, value, tolerance=1e-8, max_steps=50)
-    return Mode(fit, value(fit.mean) + _log_volume(fit))
+    fit = full_posterior(model, data, executor, start=start, tolerance=1e-8)
+    height = full_log_density(model, data, executor, fit.mean)
+    return Mode(fit, height + _log_volume(fit))
 
 
 def _log_volume(fit: Gaussian) -> float:
