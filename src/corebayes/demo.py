@@ -16,12 +16,12 @@ from corebayes.scan.inline import one_blas_thread
 from corebayes.types import Array, Block, Coreset, Data, Gaussian, Model, Points
 
 # Unequal in size and sign, so that a mistake in either would show.
-COEFFICIENTS = (0.75, -0.4, 0.2, 0.05, -0.15, 0.45, -0.6, 0.1, 0.3)
-INTERCEPT = -0.5
+COEFFICIENTS = (1.5, -0.8, 0.4, 0.1, -0.3, 0.9, -1.2, 0.2, 0.6)
+INTERCEPT = -1.0
 FULL_NUTS_SECONDS = 6.0
 FULL_NUTS_DRAWS = 300
-# More than there are parameters: fewer rows cannot say where the posterior is.
-CORESET_SIZES = (15, 20, 26, 34, 45, 55)
+# From as many rows as parameters, where no construction does well, upwards.
+CORESET_SIZES = (10, 12, 15, 20, 26, 34, 45, 55)
 UNIFORM_SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 NUM_TRIALS = 5
 
@@ -30,7 +30,7 @@ Say = Callable[[str], None]
 
 
 class Curve(NamedTuple):
-    """KL between Laplace fits by the number of rows kept."""
+    """KL between Laplace fits by the number of rows asked for; infinite where a fit collapsed."""
 
     sizes: list[int]
     kls: list[float]
@@ -63,7 +63,7 @@ def run_demo(*, num_rows: int, size: int, seed: int, out: Path, say: Say) -> dic
     reference = _full_nuts(coreset.model, data, seed)
     if reference is not None:
         say(_nuts_line(reference, draws))
-    ours = clock.time("sizes", lambda: coreset_curve(coreset, data, full, seed))
+    ours = clock.time("sizes", lambda: coreset_curve(coreset, data, full, size, seed))
     uniform = clock.time("uniform", lambda: uniform_curve(coreset.model, data, full, seed))
     figure = _draw(out, coreset, certificate, draws, full, ours, uniform)
     say(f"\nThe figure is {figure}")
@@ -75,6 +75,7 @@ def run_demo(*, num_rows: int, size: int, seed: int, out: Path, say: Say) -> dic
         "seconds": clock.seconds,
         "certificate": certificate.to_dict(),
         "comparison": comparison,
+        "kl_by_size": {"coreset": _plain(ours), "uniform": _plain(uniform)},
         "figure": str(figure),
     }
 
@@ -119,16 +120,15 @@ def comparison_lines(comparison: dict[str, Any]) -> list[str]:
     ]
 
 
-def coreset_curve(coreset: Coreset, data: Data, full: Gaussian, seed: int) -> Curve:
-    """KL of coresets of other sizes, each built afresh, and of this one."""
-    sizes = [size for size in CORESET_SIZES if size < coreset.size]
+def coreset_curve(coreset: Coreset, data: Data, full: Gaussian, size: int, seed: int) -> Curve:
+    """KL of coresets of other sizes, one build each with the same seed, and of this one."""
+    sizes = [smaller for smaller in CORESET_SIZES if smaller < size]
     built = [cb.build(coreset.model, data, size=m, seed=seed, progress=False) for m in sizes]
-    built = {smaller.size: smaller for smaller in [*built, coreset]}
     kls = [
-        _kl(coreset.model, Points(smaller.indices, smaller.rows), smaller.weights, full)
-        for smaller in built.values()
+        _kl(coreset.model, Points(one.indices, one.rows), one.weights, full)
+        for one in [*built, coreset]
     ]
-    return Curve(list(built), kls)
+    return Curve([*sizes, size], kls)
 
 
 def uniform_curve(model: Model, data: Data, full: Gaussian, seed: int) -> Curve:
@@ -147,7 +147,9 @@ def uniform_curve(model: Model, data: Data, full: Gaussian, seed: int) -> Curve:
 def _kl(model: Model, points: Points, weights: Array, full: Gaussian) -> float:
     """KL(π_w ‖ π) between Laplace fits."""
     fit = Laplace().fit(model, points.rows, weights, full.mean)
-    return cb.diagnostics.gaussian_kl(fit, full)
+    # A fit of too few rows can be flat to round-off; its KL is infinite, and that is the answer.
+    with np.errstate(divide="ignore"):
+        return cb.diagnostics.gaussian_kl(fit, full)
 
 
 def _coreset_draws(coreset: Coreset, seed: int) -> Array:
@@ -241,6 +243,11 @@ def _draw(
         certified=certificate.reverse_kl,
     )
     return path
+
+
+def _plain(curve: Curve) -> list[list[float | None]]:
+    """Pairs for JSON, which has no infinity."""
+    return [[m, kl if np.isfinite(kl) else None] for m, kl in zip(*curve, strict=True)]
 
 
 def _duration(seconds: float) -> str:

@@ -86,8 +86,12 @@ def draw_kl(
     certified: Estimate | None,
 ) -> None:
     """KL of the coreset as it grew, of uniform subsamples, and as certified."""
-    axis.loglog(*uniform, color=ORANGE, lw=1.6, ls="--", marker="o", ms=3.5)
-    axis.loglog(*ours, color=BLUE, lw=1.8, marker="o", ms=3.5)
+    largest = max(kl for kl in (*ours[1], *uniform[1]) if np.isfinite(kl))
+    for (sizes, kls), color, dashes in ((uniform, ORANGE, "--"), (ours, BLUE, "-")):
+        axis.loglog(sizes, kls, color=color, lw=1.7, ls=dashes, marker="o", ms=3.5)
+        # An infinite KL is shown, not left out: an arrow above everything else.
+        beyond = [size for size, kl in zip(sizes, kls, strict=True) if not np.isfinite(kl)]
+        axis.plot(beyond, [10.0 * largest] * len(beyond), color=color, marker="^", ls="", ms=6)
     for (sizes, kls), text, color, offset, side in (
         (uniform, "uniform subsample", ORANGE, (6, 8), "left"),
         (ours, "coreset", BLUE, (-6, -8), "right"),
@@ -111,7 +115,7 @@ def draw_kl(
             zorder=5,
         )
         _label(axis, "certified", (size, certified.value), BLACK, (9, 0), "left")
-    axis.set_xlabel("rows kept")
+    axis.set_xlabel("rows asked for")
     axis.set_ylabel("KL divergence from the full posterior (nats)")
     axis.grid(axis="y", color="#E6E6E6", lw=0.6)
     axis.set_axisbelow(True)

@@ -6,7 +6,7 @@ import pytest
 import corebayes as cb
 from corebayes.data import as_data
 from corebayes.problem import Problem
-from tests.contract.cases import MODELS
+from tests.contract.cases import MODELS, some_points
 
 CASES = {case.name: case for case in MODELS}
 
@@ -118,3 +118,15 @@ def test_separable_rows_stay_finite():
     fit = cb.Laplace().fit(coreset.model, coreset.rows, coreset.weights)
     assert np.all(np.isfinite(fit.mean))
     assert cb.diagnostics.gaussian_kl(fit, exact) < 0.1
+
+
+def test_an_active_row_with_too_much_weight_is_the_one_to_move():
+    """Its correlation with the residual is −1: |corr| selects it, corr would not."""
+    data = as_data(np.linspace(-0.1, 0.1, 41))
+    problem = Problem(cb.GaussianMean().bind(data), data)
+    method, rng = cb.SparseVI(), np.random.default_rng(0)
+    start = method.init(rng, problem, 20)
+    heavy = method._look(rng, problem, some_points(problem, 20), np.array([200.0]), 20, start)
+    after, _ = method.step(rng, problem, heavy)
+    assert np.array_equal(after.points.indices, [20])
+    assert after.weights[0] == pytest.approx(41.0, rel=0.01)

@@ -1,0 +1,64 @@
+"""Weight updates on restrictions small enough to know the answer."""
+
+import numpy as np
+import pytest
+
+import corebayes as cb
+from corebayes.tangent.geometry import Moments
+
+
+class Quadratic:
+    """KL(w) = ½ (w − optimum)ᵀ gram (w − optimum): the metric is the same everywhere."""
+
+    def __init__(self, gram, optimum):
+        self.gram, self.optimum = np.array(gram), np.array(optimum)
+
+    def gradient(self, rng, weights):
+        return self.gram @ (weights - self.optimum)
+
+    def moments(self, rng, weights):
+        away = weights - self.optimum
+        return Moments(self.gram, self.gram @ self.optimum, 0.5 * away @ self.gram @ away)
+
+
+GRAM = [[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("update", "error"),
+    [
+        (cb.SGD(num_steps=4000, rate=lambda t: 0.3), 1e-6),
+        (cb.Adam(num_steps=4000, rate=lambda t: 0.3 / np.sqrt(t)), 1e-2),
+        (cb.NaturalGradient(), 1e-6),
+    ],
+)
+def test_finds_the_optimum_and_stays_nonnegative(update, error):
+    rng = np.random.default_rng(0)
+    inside = update.run(rng, Quadratic(GRAM, [3.0, 1.0, 7.0]), np.zeros(3))
+    assert np.allclose(inside, [3.0, 1.0, 7.0], atol=10 * error)
+    # The unconstrained optimum has a negative weight, so the constraint must bind.
+    outside = update.run(rng, Quadratic(GRAM, [3.0, -2.0, 7.0]), np.ones(3))
+    assert np.all(outside >= 0.0) and outside[1] == pytest.approx(0.0, abs=error)
+
+
+@pytest.mark.parametrize("update", [cb.SGD(num_steps=1), cb.Adam(num_steps=1, rate=5.0)])
+def test_one_huge_gradient_stops_at_zero(update):
+    weights = update.run(np.random.default_rng(0), Quadratic(GRAM, [-1e6, 4.0, 4.0]), np.ones(3))
+    assert weights[0] == 0.0 and np.all(weights >= 0.0)
+
+
+class Deceptive(Quadratic):
+    """The covariances promise a long step, but KL rises far from the start."""
+
+    def moments(self, rng, weights):
+        honest = super().moments(rng, weights)
+        distance = float(np.linalg.norm(weights))
+        return honest._replace(energy=-distance if distance < 0.5 else distance)
+
+
+def test_natural_gradient_shortens_a_step_that_would_raise_kl():
+    restriction = Deceptive(GRAM, [3.0, 1.0, 7.0])
+    weights = cb.NaturalGradient(num_steps=1).run(
+        np.random.default_rng(0), restriction, np.zeros(3)
+    )
+    assert 0.0 < np.linalg.norm(weights) < 0.5
