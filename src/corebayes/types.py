@@ -222,6 +222,11 @@ class TangentSpace(Protocol):
     """
 
     @property
+    def width(self) -> int:
+        """Numbers held of a row while it is embedded."""
+        ...
+
+    @property
     def location(self) -> Array:
         """Where π_w lies, to warm-start the space at the next weights."""
         ...

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import corebayes as cb
 from corebayes.data import as_data
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import BLOCK_ROWS, BadPotentialError, BestRows, Totals, scan
+from corebayes.scan.query import BadPotentialError, BestRows, Totals, scan
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 
 NOTHING = np.empty(0, dtype=np.int64)
@@ -21,8 +21,10 @@ NOTHING = np.empty(0, dtype=np.int64)
 class RowNumbers:
     """A query whose answer is the list of rows it saw."""
 
+    block_rows = 512
+
     def answer(self, block, numbers):
-        assert len(block) == len(numbers) <= BLOCK_ROWS
+        assert len(block) == len(numbers) <= 512
         assert np.array_equal(block.X[:, 0], numbers)
         return numbers.tolist()
 

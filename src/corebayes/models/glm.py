@@ -38,8 +38,8 @@ from corebayes.models.design import check_rows, coefficient_names
 from corebayes.models.scratch import scratch
 from corebayes.types import Array, Block, Data
 
-# Potentials of this many rows at 100 draws stay in a core's own cache.
-ROWS_AT_ONCE = 512
+# Values of η held at once in a sum over rows, 8 MB; a block of a pass is smaller.
+VALUES_AT_ONCE = 1 << 20
 # Fewer values are not worth importing numba for; which code runs depends on the shape alone.
 COMPILED_FROM = 4096
 
@@ -127,7 +127,7 @@ class GLM(NormalPriorModel):
         return self.kernel if eta.size >= COMPILED_FROM and compiled.available() else None
 
     def sum_potentials(self, draws: Array, block: Block, weights: Array | None = None) -> Array:
-        if len(block) > ROWS_AT_ONCE:
+        if len(block) * len(draws) > VALUES_AT_ONCE and len(block) > 1:
             return self._sum_in_parts(draws, block, weights)
         eta = scratch("eta", (len(block), len(draws)))
         kernel = self._compiled_kernel(eta)
@@ -142,8 +142,9 @@ class GLM(NormalPriorModel):
 
     def _sum_in_parts(self, draws: Array, block: Block, weights: Array | None) -> Array:
         total = np.zeros(len(draws))
-        for start in range(0, len(block), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
+        step = max(1, VALUES_AT_ONCE // len(draws))
+        for start in range(0, len(block), step):
+            part = slice(start, start + step)
             part_weights = None if weights is None else weights[part]
             total += self.sum_potentials(draws, block.take(part), part_weights)
         return total

@@ -31,7 +31,14 @@ class LogisticRegression(GLM):
         return np.copysign(1.0, block.y - 0.5)
 
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
-        margin = np.multiply(eta, y, out=out)
+        np.multiply(eta, -y, out=out)
+        if out.size and out.max() < 700.0:
+            # No exponential overflows: −log(1 + e^{−m}) in the fewest loops.
+            np.exp(out, out=out)
+            out += 1.0
+            np.log(out, out=out)
+            return np.negative(out, out=out)
+        margin = np.negative(out, out=out)
         tail = np.abs(margin, out=scratch("tail", margin.shape))
         np.negative(tail, out=tail)
         np.exp(tail, out=tail)

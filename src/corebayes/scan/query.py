@@ -22,6 +22,11 @@ T = TypeVar("T")
 class Query(Protocol[Answer]):
     """A question to every row whose answers add up."""
 
+    @property
+    def block_rows(self) -> int:
+        """Rows to answer for at once: enough for long loops, few enough for little memory."""
+        ...
+
     def answer(self, block: Block, numbers: Indices) -> Answer:
         """The answer of these rows alone; `numbers` are their row numbers."""
         ...
@@ -63,8 +68,15 @@ def scan(
     return result
 
 
-# Rows in a block: 512 rows at 100 draws are 400 kB, which stay in a core's own cache.
-BLOCK_ROWS = 512
+# Numbers in a block: 4,096 rows at 100 draws, 3.3 MB. Shorter blocks stay in a nearer cache, but then
+# threads spend their time handing the interpreter to each other.
+BLOCK_VALUES = 409_600
+
+
+def rows_of_width(width: int) -> int:
+    """Rows in a block when `width` numbers are computed of each; what numbers there are decides,
+    never the machine, so that sums have the same bits everywhere."""
+    return min(max(BLOCK_VALUES // width, 64), 4096)
 
 
 def answer_shard(task: Task) -> Any:
@@ -74,11 +86,12 @@ def answer_shard(task: Task) -> Any:
         shard, numbers = data.read(start, stop), np.arange(start, stop)
     else:
         shard, numbers = data.take(rows), rows
-    if len(shard) <= BLOCK_ROWS:
+    block_rows = query.block_rows
+    if len(shard) <= block_rows:
         return query.answer(shard, numbers)
     result = None
-    for first in range(0, len(shard), BLOCK_ROWS):
-        part = slice(first, first + BLOCK_ROWS)
+    for first in range(0, len(shard), block_rows):
+        part = slice(first, first + block_rows)
         answer = query.answer(shard.take(part), numbers[part])
         result = answer if result is None else query.merge(result, answer)
     return result
@@ -109,6 +122,10 @@ class Totals:
     """Σ_n c_n g_n and Σ_n c_n E_w f_n. Cost: N·S potentials, or N·d² flops in a Hermite space."""
 
     space: TangentSpace
+
+    @property
+    def block_rows(self) -> int:
+        return rows_of_width(self.space.width)
 
     def answer(self, block: Block, numbers: Indices) -> Sums:
         total, mean = self.space.total(block)
@@ -163,6 +180,10 @@ class BestRows:
     num_best: int
     exclude: Indices
 
+    @property
+    def block_rows(self) -> int:
+        return rows_of_width(self.space.width)
+
     def answer(self, block: Block, numbers: Indices) -> Best:
         return self.answer_embedded(self.space.embed(block, reuse=True), block, numbers)
 
@@ -173,7 +194,9 @@ class BestRows:
         scores = self.space.project(vectors, self.residual)
         scores /= np.sqrt(np.where(flat, 1.0, squared_norms))
         scores[flat] = -np.inf
-        scores[np.isin(numbers, self.exclude, assume_unique=True)] = -np.inf
+        first, last = np.searchsorted(self.exclude, [numbers[0], numbers[-1] + 1])
+        if first < last:
+            scores[np.isin(numbers, self.exclude[first:last], assume_unique=True)] = -np.inf
         if block.counts is not None:
             scores[block.counts == 0.0] = -np.inf
             flat &= block.counts > 0.0
@@ -182,10 +205,14 @@ class BestRows:
         return Best(points, scores[best], int(np.count_nonzero(flat)))
 
     def merge(self, first: Best, second: Best) -> Best:
+        num_flat = first.num_flat + second.num_flat
+        full = first.scores.size >= self.num_best
+        if second.scores.size == 0 or (full and second.scores[0] <= first.scores[-1]):
+            return first._replace(num_flat=num_flat)
         scores = np.concatenate([first.scores, second.scores])
         best = _largest(scores, self.num_best)
         points = first.points.append(second.points).take(best)
-        return Best(points, scores[best], first.num_flat + second.num_flat)
+        return Best(points, scores[best], num_flat)
 
 
 def _largest(scores: Array, number: int) -> Indices:
@@ -214,6 +241,10 @@ class Derivatives:
     model: Model
     theta: Array
 
+    @property
+    def block_rows(self) -> int:
+        return rows_of_width(self.theta.size)
+
     def answer(self, block: Block, numbers: Indices) -> Slopes:
         weights = block.multiplicity()
         value = float(self.model.sum_potentials(self.theta[None, :], block, weights)[0])
@@ -228,6 +259,10 @@ class Statistics:
     """Additive sufficient statistics of a conjugate model. Cost: N · d² flops."""
 
     model: Any
+
+    @property
+    def block_rows(self) -> int:
+        return rows_of_width(self.model.dim)
 
     def answer(self, block: Block, numbers: Indices) -> Any:
         return self.model.statistics(block, block.multiplicity())

@@ -32,6 +32,10 @@ class GaussianMeanSpace:
     prior_variance: Array
 
     @property
+    def width(self) -> int:
+        return self.mean.size + 1
+
+    @property
     def location(self) -> Array:
         return self.mean
 

@@ -52,6 +52,10 @@ class HermiteSpace(RidgeAlgebra):
     factor: Array
     num_nodes: int
 
+    @property
+    def width(self) -> int:
+        return max(super().width, self.num_nodes)
+
     def embed(self, block: Block, *, reuse: bool = False) -> Ridges:
         """Cost: n·d² flops and n·num_nodes derivatives."""
         return self._ridges(self.model.design(block), self.model.target(block))[0]

@@ -44,6 +44,10 @@ class MonteCarloSpace:
     draws: Array
     location: Array = field(default_factory=lambda: np.empty(0))
 
+    @property
+    def width(self) -> int:
+        return self.draws.shape[0]
+
     @cached_property
     def _scale(self) -> float:
         return 1.0 / np.sqrt(self.draws.shape[0])

@@ -35,6 +35,10 @@ class RidgeAlgebra:
     dim: int
     order: int
 
+    @property
+    def width(self) -> int:
+        return self.dim**2 if self.order == 3 else self.dim
+
     def combine(self, vectors: Ridges, weights: Array) -> Array:
         """Σ_n w_n g_n. Cost: n·d^order flops, as one product of matrices for each degree."""
         beta, coefficients = vectors
