@@ -3,8 +3,8 @@
     python benchmarks/pass_speed.py [--rows 1000000] [--draws 100]
 
 Each version runs in its own process, so that its peak memory above the data can be read off, and
-is timed as the best of five. Sums and row correlations of logistic potentials, then one Hermite
-pass of order 2.
+they take turns: the best of twelve runs counts. Sums and row correlations of logistic potentials,
+then one Hermite pass of order 2.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def measure(name: str, num_rows: int, num_draws: int) -> None:
     run = pass_of(name, X, y, draws)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = []
-    for _ in range(5):
+    for _ in range(3):
         began = time.perf_counter()
         run()
         seconds.append(time.perf_counter() - began)
@@ -111,15 +111,18 @@ def main() -> None:
     if arguments.measure:
         measure(arguments.measure, arguments.rows, arguments.draws)
         return
-    results = {}
-    for name, numba in (("naive", "0"), ("numpy", "0"), ("numba", "1"), ("hermite", "1")):
+    results: dict[str, dict[str, float]] = {}
+    # Machines have slow spells, so the versions take turns and each keeps its best.
+    for name, numba in 4 * [("naive", "0"), ("numpy", "0"), ("numba", "1"), ("hermite", "1")]:
         command = [sys.executable, __file__, "--measure", name]
         command += ["--rows", str(arguments.rows), "--draws", str(arguments.draws)]
         environment = os.environ | {"COREBAYES_NUMBA": numba}
         output = subprocess.run(
             command, env=environment, check=True, capture_output=True, text=True
         )
-        results[name] = json.loads(output.stdout)
+        result = json.loads(output.stdout)
+        if name not in results or result["seconds"] < results[name]["seconds"]:
+            results[name] = result
     report(results, arguments)
 
 

@@ -116,21 +116,21 @@ class GLM(NormalPriorModel):
 
     def transform(self, eta: Array, target: Array) -> Array:
         """ℓ(η, y) in the place of η (n, S), for the family's own y (n,)."""
-        kernel = self._compiled_kernel(eta)
+        kernel = self.compiled_kernel(eta.size)
         if kernel is None:
             return self.log_density(eta, target[:, None], eta)
         compiled.transform(kernel, eta, target, *self.kernel_parameters)
         return eta
 
-    def _compiled_kernel(self, eta: Array) -> str | None:
-        """The kernel for these values, if they are worth a compiled loop and it is installed."""
-        return self.kernel if eta.size >= COMPILED_FROM and compiled.available() else None
+    def compiled_kernel(self, num_values: int) -> str | None:
+        """The kernel for that many values, if they are worth a compiled loop and it is there."""
+        return self.kernel if num_values >= COMPILED_FROM and compiled.available() else None
 
     def sum_potentials(self, draws: Array, block: Block, weights: Array | None = None) -> Array:
         if len(block) * len(draws) > VALUES_AT_ONCE and len(block) > 1:
             return self._sum_in_parts(draws, block, weights)
         eta = scratch("eta", (len(block), len(draws)))
-        kernel = self._compiled_kernel(eta)
+        kernel = self.compiled_kernel(eta.size)
         if kernel is None:
             values = self.potentials(draws, block, eta)
             return values.sum(axis=0) if weights is None else weights @ values

@@ -12,6 +12,8 @@ from corebayes.models.scratch import scratch
 from corebayes.models.sigmoid import sigmoid_pair
 from corebayes.types import Array, Block
 
+LOG2_E, LN_2 = float(np.log2(np.e)), float(np.log(2.0))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogisticRegression(GLM):
@@ -30,24 +32,15 @@ class LogisticRegression(GLM):
         """Labels as ±1."""
         return np.copysign(1.0, block.y - 0.5)
 
+    def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
+        if self.compiled_kernel(len(block) * len(draws)) is not None:
+            return super().potentials(draws, block, out)
+        # −m log₂e straight from the product of matrices: one loop over the potentials less.
+        signed = self.design(block) * (-LOG2_E * self.target(block)[:, None])
+        return _minus_log_1p_exp2(np.matmul(signed, draws.T, out=out))
+
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
-        np.multiply(eta, -y, out=out)
-        if out.size and out.max() < 700.0:
-            # No exponential overflows: −log(1 + e^{−m}) in the fewest loops.
-            np.exp(out, out=out)
-            out += 1.0
-            np.log(out, out=out)
-            return np.negative(out, out=out)
-        margin = np.negative(out, out=out)
-        tail = np.abs(margin, out=scratch("tail", margin.shape))
-        np.negative(tail, out=tail)
-        np.exp(tail, out=tail)
-        # log(1 + t) is quicker than log1p(t), and its absolute error is no larger than that of ℓ.
-        tail += 1.0
-        np.log(tail, out=tail)
-        np.minimum(margin, 0.0, out=out)
-        out -= tail
-        return out
+        return _minus_log_1p_exp2(np.multiply(eta, -LOG2_E * y, out=out))
 
     def derivatives(self, eta: Array, y: Array, order: int = 3) -> tuple[Array, ...]:
         right, wrong = sigmoid_pair(y * eta)
@@ -72,3 +65,22 @@ class LogisticRegression(GLM):
             f"earlier rows have {negative:g} for the same class; "
             "labels must be 0 and 1, or -1 and 1, not both"
         )
+
+
+def _minus_log_1p_exp2(x: Array) -> Array:
+    """−log(1 + 2ˣ), in place: NumPy's quickest exponential, and log(1 + t) in place of log1p(t),
+    which is slower and no more exact than a potential can be."""
+    if x.size and x.max() < 1000.0:
+        np.exp2(x, out=x)
+        x += 1.0
+        np.log(x, out=x)
+        return np.negative(x, out=x)
+    # Where 2ˣ would overflow: −max(x, 0) log 2 − log(1 + 2^{−|x|})
+    tail = np.abs(x, out=scratch("tail", x.shape))
+    np.negative(tail, out=tail)
+    np.exp2(tail, out=tail)
+    tail += 1.0
+    np.log(tail, out=tail)
+    np.maximum(x, 0.0, out=x)
+    x *= -LN_2
+    return np.subtract(x, tail, out=x)

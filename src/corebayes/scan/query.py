@@ -68,8 +68,8 @@ def scan(
     return result
 
 
-# Numbers in a block: 4,096 rows at 100 draws, 3.3 MB. Shorter blocks stay in a nearer cache, but then
-# threads spend their time handing the interpreter to each other.
+# Numbers in a block: 4,096 rows at 100 draws, 3.3 MB. Shorter blocks stay in a nearer cache, but
+# then threads spend their time handing the interpreter to each other.
 BLOCK_VALUES = 409_600
 
 

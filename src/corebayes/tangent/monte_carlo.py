@@ -60,7 +60,7 @@ class MonteCarloSpace:
         level = np.abs(values[:, 0])
         # Centring first keeps the variance of a narrow posterior from cancelling.
         values -= (values @ np.full(num_draws, 1.0 / num_draws))[:, None]
-        squared_norms = np.einsum("ns,ns->n", values, values) / num_draws
+        squared_norms = np.vecdot(values, values) / num_draws
         flat = squared_norms <= np.square(FLAT * level)
         if flat.any():
             values[flat] = 0.0
