@@ -56,7 +56,7 @@ def snapshots(
     return states, time.process_time() - began
 
 
-def gaussian(update: Any) -> bool:
+def gaussian(update: Any, judge_kl: bool) -> bool:
     X = datasets.gaussian(seed=0)
     problem = Problem(cb.GaussianMean(1.0).bind(as_data(X)), as_data(X))
     method = cb.SparseVI(update=update, num_iterations=200)
@@ -70,12 +70,10 @@ def gaussian(update: Any) -> bool:
             f"{iteration:5d} {state.weights.size:5d} {kls[iteration]:10.3g} "
             f"{REFERENCE_GAUSSIAN[iteration]:10.3g}"
         )
-    return _verdicts(
-        [
-            (f"{seconds:.2f} CPU s (reference 259)", seconds <= 5.0, "at most 5"),
-            (f"KL {kls[200]:.2g} at M = 200", kls[200] <= 0.065, "at most 0.065"),
-        ]
-    )
+    checks = [(f"{seconds:.2f} CPU s (reference 259)", seconds <= 5.0, "at most 5")]
+    if judge_kl:
+        checks.append((f"KL {kls[200]:.2g} at M = 200", kls[200] <= 0.065, "at most 0.065"))
+    return _verdicts(checks)
 
 
 def sets(folder: Path, update: Any, geometry: Any, limit: float, judge_kl: bool) -> bool:
@@ -143,13 +141,13 @@ def main() -> None:
     which, folder = (arguments := parser.parse_args()).which, arguments.data
     good = True
     if which in ("gaussian", "all"):
-        good &= gaussian(cb.Adam(num_steps=100, rate=1.0))
-        good &= gaussian(cb.NaturalGradient())
+        good &= gaussian(cb.Adam(num_steps=100, rate=1.0), judge_kl=False)
+        good &= gaussian(cb.NaturalGradient(), judge_kl=True)
     if which in ("sets", "all"):
         data = datasets.data_folder(folder)
         natural = cb.NaturalGradient()
         good &= sets(data, natural, cb.Hermite(order=3), limit=3.0, judge_kl=True)
-        good &= sets(data, natural, cb.MonteCarlo(num_draws=500), limit=3.0, judge_kl=True)
+        good &= sets(data, natural, cb.MonteCarlo(num_draws=250), limit=3.0, judge_kl=True)
         adam = cb.Adam(num_steps=500, rate=0.5)
         good &= sets(data, adam, cb.MonteCarlo(num_draws=100), limit=30.0, judge_kl=False)
     if which in ("rbf", "all"):

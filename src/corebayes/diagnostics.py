@@ -44,6 +44,9 @@ def gaussian_kl(p: Gaussian, q: Gaussian) -> float:
     difference: Array = solve_triangular(root_q, root_p - root_q, lower=True)
     shift: Array = solve_triangular(root_q, p.mean - q.mean, lower=True)
     diagonal = np.diag(difference)
+    if not np.all(diagonal > -1.0):
+        # p has no width in some direction, to working precision.
+        return np.inf
     # Σ_i (1 + e_i)² − 1 − 2 log(1 + e_i) = Σ_i e_i² + 2 (e_i − log(1 + e_i))
     squares = np.sum(np.square(difference)) + np.sum(np.square(shift))
     return float(0.5 * squares + np.sum(_minus_log1p(diagonal)))

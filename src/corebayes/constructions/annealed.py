@@ -76,17 +76,18 @@ class AnnealedSparseVI:
     """The last word on the weights."""
     pool_rows: int = 4000
     """Random rows to choose from at each temperature; at β = 1 the best-aligned ones join."""
+    pilot_size: int = 200
+    """Rows on the way to β = 1, at most, when fewer are asked for: too few would go astray."""
     warming: float = 4.0
     """The ratio of consecutive temperatures."""
     total_rows: float = 30.0
     """Rows in the subsample for the total, in units of βN."""
     tolerance: float = 1e-8
-    """KL, in nats, that is low enough to stop at; there is no meaning in less."""
+    """Stop when what is left to fit, ½ ‖residual‖² in the tangent space, is at most this."""
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         count, dim = problem.data.total_count, problem.model.dim
-        # Every quadratic is matched by d(d + 3)/2 + 1 points (Carathéodory).
-        first_size = min(size or dim * (dim + 3) // 2 + 1, problem.data.num_rows)
+        first_size = min(size or _quadratics(problem), problem.data.num_rows)
         temperature = min(1.0, dim / count)
         points, weights = problem.no_points(), np.empty(0)
         look = self._look(rng, problem, points, weights, temperature, None)
@@ -95,16 +96,31 @@ class AnnealedSparseVI:
     def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         if state.temperature < 1.0:
             return self._warm(rng, problem, state)
+        if state.weights.size > state.size:
+            return self._compress(rng, problem, state)
         return self._refine(rng, problem, state)
 
     def _warm(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
-        """Fit at this temperature, then look from the next."""
-        points, weights = self._pursue(rng, problem, state, problem.no_points())
+        """Fit a pilot at this temperature, then look from the next."""
+        size = max(state.size, min(_quadratics(problem), self.pilot_size))
+        points, weights = self._pursue(rng, problem, state, problem.no_points(), size)
         temperature = min(1.0, self.warming * state.temperature)
         look = self._look(rng, problem, points, weights, temperature, state.look)
         kl = self._kl(problem, look) if temperature == 1.0 else None
         state = state._replace(points=points, weights=weights, temperature=temperature, look=look)
         return state, Info(kl)
+
+    def _compress(
+        self, rng: np.random.Generator, problem: Problem, state: State
+    ) -> tuple[State, Info]:
+        """Select as many rows as asked for around the pilot's posterior, and fit their weights."""
+        look = state.look
+        query = BestRows(look.space, look.total.element, state.size, np.sort(state.points.indices))
+        points, weights = self._pursue(rng, problem, state, problem.ask(query).points, state.size)
+        fitted = self._look(rng, problem, points, weights, 1.0, look)
+        state = state._replace(points=points, weights=weights, look=fitted)
+        state = self._polish(rng, problem, state)
+        return state, Info(self._kl(problem, state.look))
 
     def _refine(
         self, rng: np.random.Generator, problem: Problem, state: State
@@ -113,7 +129,7 @@ class AnnealedSparseVI:
         look = state.look
         query = BestRows(look.space, look.residual, state.size, np.sort(state.points.indices))
         best = problem.ask(query).points
-        points, weights = self._pursue(rng, problem, state, best)
+        points, weights = self._pursue(rng, problem, state, best, state.size)
         candidate = self._look(rng, problem, points, weights, 1.0, look)
         if candidate.better_than(look):
             state = state._replace(points=points, weights=weights, look=candidate, num_idle=0)
@@ -125,7 +141,7 @@ class AnnealedSparseVI:
         state = self._polish(rng, problem, state)
         kl = self._kl(problem, state.look)
         if kl.value <= self.tolerance:
-            return state, Info(kl, f"KL is at most {self.tolerance:g} as the method sees it")
+            return state, Info(kl, "nothing is left to fit that the tangent space can see")
         if state.open and state.size < problem.data.num_rows:
             size = min(state.size + max(1, state.size // 3), problem.data.num_rows)
             return state._replace(size=size, num_idle=0), Info(kl)
@@ -142,11 +158,16 @@ class AnnealedSparseVI:
         return state._replace(points=points, weights=weights, look=look)
 
     def _pursue(
-        self, rng: np.random.Generator, problem: Problem, state: State, best: Points
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        state: State,
+        best: Points,
+        size: int,
     ) -> tuple[Points, Array]:
         look = state.look
         pool = _pool(rng, problem, state.points.append(best), self.pool_rows)
-        taken, weights = orthogonal_pursuit(look.space, pool.rows, look.total.element, state.size)
+        taken, weights = orthogonal_pursuit(look.space, pool.rows, look.total.element, size)
         if taken.size == 0:
             raise ValueError(
                 "no row says anything about the parameters: every potential is constant in θ"
@@ -180,6 +201,12 @@ class AnnealedSparseVI:
 
     def _geometry(self, problem: Problem) -> Geometry:
         return self.geometry or default_geometry(problem)
+
+
+def _quadratics(problem: Problem) -> int:
+    """Points that match every quadratic in θ: d(d + 3)/2 + 1 (Carathéodory)."""
+    dim = problem.model.dim
+    return min(dim * (dim + 3) // 2 + 1, problem.data.num_rows)
 
 
 def _pool(rng: np.random.Generator, problem: Problem, points: Points, num_rows: int) -> Points:
