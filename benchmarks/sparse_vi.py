@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,10 @@ def rbf(folder: Path, update: Any) -> bool:
     prior = cb.Normal(settings["mean"], float(np.sqrt(settings["second"])))
     model = cb.LinearRegression(noise_sd=float(np.sqrt(settings["variance"])), prior=prior)
     data = as_data((features, y))
-    problem = Problem(model.bind(data), data)
+    with warnings.catch_warnings():
+        # 301 radial functions on a county are nearly dependent, and the model says so.
+        warnings.simplefilter("ignore", UserWarning)
+        problem = Problem(model.bind(data), data)
     method = cb.SparseVI(update=update, num_iterations=300)
     states, seconds = snapshots(problem, method, (1, 5, 10, 50, 100, 200, 300), seed=0)
     print(f"\nRadial basis regression, king_county_sales, N = 10,000, K = 301, exact, {update}")
@@ -147,11 +151,12 @@ def main() -> None:
         data = datasets.data_folder(folder)
         natural = cb.NaturalGradient()
         good &= sets(data, natural, cb.Hermite(order=3), limit=3.0, judge_kl=True)
-        good &= sets(data, natural, cb.MonteCarlo(num_draws=250), limit=3.0, judge_kl=True)
+        good &= sets(data, natural, cb.MonteCarlo(num_draws=200), limit=3.0, judge_kl=True)
         adam = cb.Adam(num_steps=500, rate=0.5)
         good &= sets(data, adam, cb.MonteCarlo(num_draws=100), limit=30.0, judge_kl=False)
     if which in ("rbf", "all"):
         good &= rbf(datasets.data_folder(folder), cb.Adam(num_steps=100, rate=1.0))
+        good &= rbf(datasets.data_folder(folder), cb.NaturalGradient())
     raise SystemExit(0 if good else 1)
 
 

@@ -139,3 +139,16 @@ def test_a_user_construction_needs_only_init_and_step(rows):
 
     coreset = cb.build(cb.LogisticRegression(), rows, size=4, method=FirstRows())
     assert np.array_equal(coreset.indices, [0, 1, 2, 3])
+
+
+def test_permuted_rows_and_one_ulp_change_no_verdict():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(3000, 3))
+    y = rng.uniform(size=3000) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5]))
+    order = rng.permutation(3000)
+    variants = [(X, y), (np.nextafter(X, np.inf), y), (X[order], y[order])]
+    certificates = []
+    for variant in variants:
+        coreset = cb.build(cb.LogisticRegression(), variant, size=12)
+        certificates.append(cb.certify(coreset, variant, draws=400))
+    assert [certificate.certified for certificate in certificates] == [True, True, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -113,12 +114,9 @@ def build(
     coreset = cb.build(
         bayes, data, size=size, tol=tol, method=construction, seed=seed, max_time=max_time
     )
-    names = {
-        "column_names": list(data.column_names),
-        "target_name": getattr(data, "target_name", "y"),
-        "columns": columns._asdict(),
-    }
-    coreset = replace(coreset, provenance={**coreset.provenance, **names})
+    # So that `certify` need not be told the columns again.
+    provenance = {**coreset.provenance, "columns": columns._asdict()}
+    coreset = replace(coreset, provenance=provenance)
     coreset.save(str(out))
     _print_build(_described(coreset, out), as_json=as_json)
 
@@ -229,6 +227,10 @@ def demo(
 
 def _described(coreset: Coreset, out: Path) -> dict[str, Any]:
     last = coreset.trace[-1] if coreset.trace else {}
+    kl = last.get("kl")
+    if kl is not None and not math.isfinite(kl):
+        # JSON has no infinity.
+        kl = None
     return {
         "command": "build",
         "out": str(out),
@@ -238,8 +240,8 @@ def _described(coreset: Coreset, out: Path) -> dict[str, Any]:
         "model": type(coreset.model).__name__,
         "parameters": list(coreset.model.parameter_names),
         "reason": coreset.reason,
-        "kl": last.get("kl"),
-        "kl_se": last.get("kl_se"),
+        "kl": kl,
+        "kl_se": None if kl is None else last.get("kl_se"),
         "seed": coreset.provenance.get("seed"),
         "seconds": coreset.provenance.get("seconds"),
         "passes": coreset.provenance.get("passes"),

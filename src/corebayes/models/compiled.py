@@ -7,7 +7,7 @@ work:
 - Each loop does one thing to a chunk of values that stays in the first cache, so its constants
   stay in registers and several of its iterations are under way at once.
 - A chunk is flat, with y repeated for every draw: few draws are as quick as many.
-- No branch depends on a value: `a if c else b` becomes a select. Conditions are such that a NaN
+- No branch depends on one value: `a if c else b` becomes a select. Conditions are such that a NaN
   falls through to the side that keeps it, since a pass finds bad rows by their NaN.
 - Sums run over rows in order, so that the same call gives the same bits on any thread.
 
@@ -34,6 +34,9 @@ from corebayes.types import Array
 CHUNK = 512
 # Beyond this η the rate of the log link is a quadratic: see PoissonRegression.
 LAST_EXPONENT = 300.0
+
+# e^−η is less than half a unit in the last place of η beyond this.
+SOFTPLUS_IS_ETA = 40.0
 
 LN2 = 0.6931471805599453
 LN2_HIGH = 0.6931471803691238  # of 33 bits: its product with an exponent is exact
@@ -151,8 +154,16 @@ def _logistic(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) ->
 def _poisson_softplus(eta: Array, y: Array, p0: float, p1: float, t: Array, g: Array) -> None:
     """f = y log λ − λ, λ = log(1 + e^η) = max(η, 0) + log(1 + e^{−|η|}).
 
-    For η < 0, log λ = η + log(λ/e^η), which still holds where e^η underflows.
+    For η < 0, log λ = η + log(λ/e^η), which still holds where e^η underflows. Where λ = η to the
+    last bit, a chunk of large counts needs no exponential and one logarithm.
     """
+    lowest = SOFTPLUS_IS_ETA + 1.0
+    for i in range(eta.size):
+        lowest = eta[i] if eta[i] < lowest else lowest
+    if lowest > SOFTPLUS_IS_ETA:
+        for i in range(eta.size):
+            eta[i] = y[i] * _log(eta[i]) - eta[i]
+        return
     for i in range(eta.size):
         t[i] = _exp(-abs(eta[i]))
     for i in range(eta.size):

@@ -41,7 +41,7 @@ from corebayes.types import Array, Block, Data
 # Values of η held at once in a sum over rows, 8 MB; a block of a pass is smaller.
 VALUES_AT_ONCE = 1 << 20
 # Fewer values are not worth importing numba for; which code runs depends on the shape alone.
-COMPILED_FROM = 4096
+COMPILED_FROM = 1024
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

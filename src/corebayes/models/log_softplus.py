@@ -17,6 +17,8 @@ EXPONENTIAL_BELOW = -37.0
 # The closed forms lose three digits here; the series needs five terms.
 SERIES_BELOW = float(np.log(1e-3))
 GAMMA = np.array([1.0, 1 / 2, 5 / 12, 3 / 8, 251 / 720, 95 / 288])
+# k^power γ_k for the powers 0, 1 and 2, the highest k first.
+SERIES = [(GAMMA * np.arange(GAMMA.size) ** power)[::-1].tolist() for power in range(3)]
 TINY = np.finfo(np.float64).tiny
 
 
@@ -44,16 +46,18 @@ def log_softplus_derivatives(
             # a'' = a ((1 − σ − a)(1 − σ − 2a) − σ(1 − σ))
             derivatives.append(first * (gap * (gap - first) - sigma * rest))
     if eta.min(initial=0.0) < SERIES_BELOW:
-        low = eta < SERIES_BELOW
+        low = np.nonzero(eta < SERIES_BELOW)
+        minus_e = -np.exp(eta[low])
         for power, values in enumerate(derivatives):
-            values[low] = _series(-np.exp(eta[low]), power)
+            values[low] = _series(minus_e, power)
     return tuple(derivatives)
 
 
 def _series(minus_e: Array, power: int) -> Array:
     """Σ_k k^power γ_k (−e)^k, by Horner's rule."""
-    coefficients = GAMMA * np.arange(GAMMA.size) ** power
-    total = np.full_like(minus_e, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        total = total * minus_e + coefficient
+    last, *others = SERIES[power]
+    total = np.full_like(minus_e, last)
+    for coefficient in others:
+        total *= minus_e
+        total += coefficient
     return total

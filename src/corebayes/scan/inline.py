@@ -20,10 +20,6 @@ class Inline:
     threads: int | None = None
 
     def map(self, function: Callable[[Any], T], tasks: Sequence[Any]) -> Iterator[T]:
-        if len(tasks) == 1:
-            # One small shard is the inner loop of every weight update: no pool, no overhead.
-            yield function(tasks[0])
-            return
         threads = min(self.threads or os.cpu_count() or 1, len(tasks))
         with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
             yield from pool.map(function, tasks)
