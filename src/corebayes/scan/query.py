@@ -7,6 +7,7 @@ memory is O(block_rows · S) for each worker, never N · S.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -132,7 +133,8 @@ class Totals:
 
     def answer(self, block: Block, numbers: Indices) -> Sums:
         total, mean = self.space.total(block)
-        if not (np.isfinite(mean) and np.all(np.isfinite(total))):
+        # One bad number anywhere makes this sum bad.
+        if not math.isfinite(mean + float(total.sum())):
             raise BadPotentialError(_bad_row(self.space, block, numbers))
         weight = float(len(block) if block.counts is None else block.counts.sum())
         return Sums(total, mean, weight)

@@ -80,7 +80,9 @@ class Geometry(Protocol):
 def scanned_total(problem: Problem, space: TangentSpace, rows: Indices | None = None) -> Total:
     """Σ_n c_n g_n by a pass. From a subsample it is scaled by Σ c over the sample's Σ c (N/U)."""
     sums = problem.ask(Totals(space), rows)
-    scale = 1.0 if rows is None else problem.data.total_count / sums.weight
+    if rows is None:
+        return Total(sums.total, sums.mean)
+    scale = problem.data.total_count / sums.weight
     return Total(sums.total * scale, sums.mean * scale)
 
 
