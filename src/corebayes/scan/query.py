@@ -134,7 +134,7 @@ class Totals:
     def answer(self, block: Block, numbers: Indices) -> Sums:
         total, mean = self.space.total(block)
         # One bad number anywhere makes this sum bad.
-        if not math.isfinite(mean + float(total.sum())):
+        if not (math.isfinite(mean) and math.isfinite(float(total.sum()))):
             raise BadPotentialError(_bad_row(self.space, block, numbers))
         weight = float(len(block) if block.counts is None else block.counts.sum())
         return Sums(total, mean, weight)
