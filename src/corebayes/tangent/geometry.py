@@ -6,6 +6,7 @@ Selection looks at all rows from one π_w; a weight update looks at a few rows f
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -75,6 +76,35 @@ class Geometry(Protocol):
     def kl(self, problem: Problem, space: Any, residual: Array) -> Estimate:
         """KL(π_w ‖ π) as this geometry sees it."""
         ...
+
+
+class ScannedGeometry(ABC):
+    """A geometry whose totals take a pass over the rows, and whose spaces are cheap to build."""
+
+    @abstractmethod
+    def space(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        points: Points,
+        weights: Array,
+        start: Array | None = None,
+    ) -> TangentSpace: ...
+
+    @abstractmethod
+    def kl(self, problem: Problem, space: Any, residual: Array) -> Estimate: ...
+
+    def total(self, problem: Problem, space: TangentSpace, rows: Indices | None = None) -> Total:
+        return scanned_total(problem, space, rows)
+
+    def restrict(
+        self,
+        problem: Problem,
+        points: Points,
+        start: Array | None = None,
+        num_rows: int | None = None,
+    ) -> Restriction:
+        return SpaceRestriction(self, problem, points, start, num_rows)
 
 
 def scanned_total(problem: Problem, space: TangentSpace, rows: Indices | None = None) -> Total:

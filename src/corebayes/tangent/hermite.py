@@ -20,14 +20,9 @@ from corebayes.models.glm import GLM
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
-from corebayes.tangent.geometry import (
-    Restriction,
-    SpaceRestriction,
-    gaussian_free_energy,
-    scanned_total,
-)
+from corebayes.tangent.geometry import ScannedGeometry, gaussian_free_energy
 from corebayes.tangent.ridge import RidgeAlgebra, Ridges
-from corebayes.types import Array, Block, Estimate, Gaussian, Indices, Model, Points, Total
+from corebayes.types import Array, Block, Estimate, Gaussian, Model, Points, Total
 
 
 class Rule(NamedTuple):
@@ -85,7 +80,7 @@ class HermiteSpace(RidgeAlgebra):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hermite:
+class Hermite(ScannedGeometry):
     """Tangent spaces of a GLM at its Laplace posterior. Cost of a total: N·d^order flops.
 
     Order 2 sees location and scale, which is all there is for large N; order 3 also skewness.
@@ -112,18 +107,6 @@ class Hermite:
         sampler = Exact() if is_conjugate(problem.model) else Laplace()
         mean, factor = sampler.fit(model, points.rows, weights, start)
         return HermiteSpace(model.dim, self.order, model, mean, factor, self.num_nodes)
-
-    def total(self, problem: Problem, space: HermiteSpace, rows: Indices | None = None) -> Total:
-        return scanned_total(problem, space, rows)
-
-    def restrict(
-        self,
-        problem: Problem,
-        points: Points,
-        start: Array | None = None,
-        num_rows: int | None = None,
-    ) -> Restriction:
-        return SpaceRestriction(self, problem, points, start, num_rows)
 
     def kl(self, problem: Problem, space: HermiteSpace, residual: Array) -> Estimate:
         """½ Var_w r, the second-order KL; deterministic, so its standard error is zero."""

@@ -19,8 +19,8 @@ from corebayes.models.scratch import scratch
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
-from corebayes.tangent.geometry import Restriction, SpaceRestriction, scanned_total
-from corebayes.types import Array, Block, Estimate, Indices, Model, Points, Sampler, Total
+from corebayes.tangent.geometry import ScannedGeometry
+from corebayes.types import Array, Block, Estimate, Model, Points, Sampler, Total
 
 # A potential that moves by less than this share of its size only shows round-off.
 FLAT = 1e-13
@@ -98,7 +98,7 @@ class MonteCarloSpace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MonteCarlo:
+class MonteCarlo(ScannedGeometry):
     """Tangent spaces from `num_draws` draws of π_w by `sampler`.
 
     The sampler defaults to exact draws for conjugate models and Laplace for all others.
@@ -127,18 +127,6 @@ class MonteCarlo:
             rng, problem.model, points.rows, weights, self.num_draws, start
         )
         return MonteCarloSpace(problem.model, draws, location)
-
-    def total(self, problem: Problem, space: MonteCarloSpace, rows: Indices | None = None) -> Total:
-        return scanned_total(problem, space, rows)
-
-    def restrict(
-        self,
-        problem: Problem,
-        points: Points,
-        start: Array | None = None,
-        num_rows: int | None = None,
-    ) -> Restriction:
-        return SpaceRestriction(self, problem, points, start, num_rows)
 
     def kl(self, problem: Problem, space: MonteCarloSpace, residual: Array) -> Estimate:
         """½ Var_w r, the second-order KL, with the standard error of the sample variance."""
