@@ -45,8 +45,8 @@ demo: setup
 	$(BIN)/corebayes demo
 
 bench: setup
-	$(BIN)/python -m benchmarks.pass_speed
-	$(BIN)/python -m benchmarks.sparse_vi
+	-$(BIN)/python -m benchmarks.pass_speed
+	-$(BIN)/python -m benchmarks.sparse_vi
 
 clean:
 	rm -rf $(VENV) build dist demo .pytest_cache .ruff_cache .hypothesis

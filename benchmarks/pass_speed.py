@@ -1,6 +1,6 @@
 """One pass over the rows against the naive NumPy version, in one run.
 
-    python benchmarks/pass_speed.py [--rows 1000000] [--draws 100]
+    python -m benchmarks.pass_speed [--rows 1000000] [--draws 100]
 
 Each version runs in its own process, so that its peak memory above the data can be read off, and
 they take turns: the best of twelve runs counts. Sums and row correlations of logistic potentials,

@@ -1,6 +1,6 @@
 """SparseVI on the paper's settings against the reference's measured figures.
 
-    python benchmarks/sparse_vi.py [gaussian | sets | rbf | all] [--data DIR] [--update NAME]
+    python -m benchmarks.sparse_vi [gaussian | sets | rbf | all] [--data DIR]
 
 Prints CPU seconds of construction and KL by size beside the figures of the authors' code of
 2020 (one BLAS thread, measured once, ±40 %), with pass or fail for each target.
