@@ -259,7 +259,9 @@ def _print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
     console.print(f"  stopped  {description['reason']}", soft_wrap=True)
     if description["kl"] is not None:
         console.print(
-            f"  KL       about {description['kl']:.2g} nats; `corebayes certify` measures it"
+            f"  left     {description['kl']:.2g} nats to fit in the tangent space; "
+            "`corebayes certify` measures KL",
+            soft_wrap=True,
         )
     console.print(f"  time     {description['seconds']:.2f} s")
 

@@ -64,3 +64,14 @@ def test_counts_equal_repeated_rows():
         coreset.indices, coreset.weights, coreset.rows, coreset.model, repeated.size, repeated.size
     )
     assert laplace_kl(same, everything) < 1e-2
+
+
+def test_a_posterior_far_from_the_prior_is_reached_only_by_temperature():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60_000, 10))
+    y = rng.random(60_000) < 1 / (1 + np.exp(-2.0 * X @ np.linspace(-1.0, 1.5, 10)))
+    model, kls = cb.LogisticRegression(prior=cb.Normal(0.0, 10.0)), []
+    for warming in (4.0, 1e9):
+        method = cb.AnnealedSparseVI(warming=warming)
+        kls.append(laplace_kl(cb.build(model, (X, y), size=66, method=method), as_data((X, y))))
+    assert kls[0] < 1e-2 < 1.0 < kls[1]
