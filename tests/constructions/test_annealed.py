@@ -75,3 +75,11 @@ def test_a_posterior_far_from_the_prior_is_reached_only_by_temperature():
         method = cb.AnnealedSparseVI(warming=warming)
         kls.append(laplace_kl(cb.build(model, (X, y), size=66, method=method), as_data((X, y))))
     assert kls[0] < 1e-2 < 1.0 < kls[1]
+
+
+@pytest.mark.parametrize("num_rows", [1, 3, 8])
+def test_fewer_rows_than_parameters(num_rows):
+    X, y = logistic_rows(num_rows)
+    with pytest.warns(UserWarning, match="linearly dependent|proportional|same"):
+        coreset = cb.build(cb.LogisticRegression(), (np.hstack([X, X]), y), size=num_rows)
+    assert 1 <= coreset.size <= num_rows

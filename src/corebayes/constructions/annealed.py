@@ -5,11 +5,12 @@ marched: β = d/N, 4d/N, …, 1. At each temperature, in the tangent space at π
 
     w ← argmin_{w ≥ 0, ‖w‖_0 ≤ M} ‖Σ_n c_n g_n − Σ_i w_i g_i‖²      (nonnegative orthogonal pursuit)
 
-over a pool of random rows, the best-aligned rows of the last look, and the points so far. A
-posterior at 4β is half as wide, so what fits at β is a good start there. At β < 1 a subsample of
-30 · β · N rows is enough for the total: its error is that of the posterior itself. At β = 1 the
-points are selected anew around the posterior, and the weights polished by natural gradient, which
-never raises KL.
+over a pool of random rows and the points so far. A posterior at 4β is half as wide, so what fits
+at β is a good start there. At β < 1 a subsample of 30 · β · N rows is enough for the total: its
+error is that of the posterior itself. Few points would go astray on the way, so when few are asked
+for a larger pilot makes it, and is compressed at β = 1. There the points are selected anew, with
+the best-aligned of all rows in the pool, and the weights polished by natural gradient, which never
+raises KL.
 """
 
 from __future__ import annotations
@@ -66,8 +67,9 @@ class State(NamedTuple):
 class AnnealedSparseVI:
     """Pursuit along a path of temperatures, then around the posterior.
 
-    Cost: about log₄(N/d) steps of which only the last few look at all rows, so a handful of passes
-    whatever N is; and M projections of the pool for each temperature.
+    Cost: about log₄(N/d) steps of which only the last few look at all rows, so ten to thirty passes
+    whatever N is; and M projections of the pool for each temperature. Stopped before β = 1 it hands
+    over the pilot, which may have more rows than were asked for.
     """
 
     geometry: Geometry | None = None
