@@ -60,7 +60,6 @@ class State(NamedTuple):
     """Whether the size may grow, since none was asked for."""
     temperature: float
     look: Look
-    num_idle: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +92,7 @@ class AnnealedSparseVI:
         temperature = min(1.0, dim / count)
         points, weights = problem.no_points(), np.empty(0)
         look = self._look(rng, problem, points, weights, temperature, None)
-        return State(points, weights, first_size, size is None, temperature, look, 0)
+        return State(points, weights, first_size, size is None, temperature, look)
 
     def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         if state.temperature < 1.0:
@@ -133,12 +132,12 @@ class AnnealedSparseVI:
         best = problem.ask(query).points
         points, weights = self._pursue(rng, problem, state, best, state.size)
         candidate = self._look(rng, problem, points, weights, 1.0, look)
-        if candidate.better_than(look):
-            state = state._replace(points=points, weights=weights, look=candidate, num_idle=0)
-        else:
-            state = state._replace(num_idle=state.num_idle + 1)
+        # Of no more rows than parameters the first step is here, and no coreset is ever empty.
+        improved = state.weights.size == 0 or candidate.better_than(look)
+        if improved:
+            state = state._replace(points=points, weights=weights, look=candidate)
         kl = self._kl(problem, state.look)
-        if state.num_idle == 0 and kl.value > self.tolerance:
+        if improved and kl.value > self.tolerance:
             return state, Info(kl)
         state = self._polish(rng, problem, state)
         kl = self._kl(problem, state.look)
@@ -146,7 +145,7 @@ class AnnealedSparseVI:
             return state, Info(kl, "nothing is left to fit that the tangent space can see")
         if state.open and state.size < problem.data.num_rows:
             size = min(state.size + max(1, state.size // 3), problem.data.num_rows)
-            return state._replace(size=size, num_idle=0), Info(kl)
+            return state._replace(size=size), Info(kl)
         return state, Info(kl, f"KL no longer falls at size {state.size}")
 
     def _polish(self, rng: np.random.Generator, problem: Problem, state: State) -> State:
