@@ -25,8 +25,11 @@ class Plain:
     def squared_norms(self, vectors):
         return np.sum(vectors**2, axis=1)
 
-    def gram(self, vectors):
-        return vectors @ vectors.T
+    def take(self, vectors, positions):
+        return vectors[positions]
+
+    def gram(self, vectors, others=None):
+        return vectors @ (vectors if others is None else others).T
 
 
 def problem(seed, num_vectors=12, dim=4):
@@ -44,7 +47,7 @@ def test_weights_are_optimal_and_error_falls_with_size(seed):
     vectors, total = problem(seed)
     errors = []
     for size in range(1, 8):
-        taken, weights = orthogonal_pursuit(Plain(), Block({"X": vectors}), total, size)
+        taken, weights = orthogonal_pursuit(Plain(), Block({"X": vectors}), total, [size])[0]
         assert taken.size == np.unique(taken).size <= size and np.all(weights > 0.0)
         errors.append(distance(vectors, total, taken, weights))
         assert errors[-1] <= nnls(vectors[taken].T, total)[1] + 1e-8
@@ -60,7 +63,7 @@ def test_one_vector_is_the_best_one_and_two_are_near_it(seed):
         for size in (1, 2)
     }
     for size in (1, 2):
-        taken, weights = orthogonal_pursuit(Plain(), Block({"X": vectors}), total, size)
+        taken, weights = orthogonal_pursuit(Plain(), Block({"X": vectors}), total, [size])[0]
         reached = distance(vectors, total, taken, weights)
         assert reached <= best[1] + 1e-9
         if size == 1:
@@ -69,5 +72,6 @@ def test_one_vector_is_the_best_one_and_two_are_near_it(seed):
 
 def test_zero_and_opposed_vectors_are_never_taken():
     vectors = np.array([[0.0, 0.0], [-1.0, -1.0], [1.0, 2.0], [1.0, 2.0]])
-    taken, weights = orthogonal_pursuit(Plain(), Block({"X": vectors}), np.array([3.0, 6.0]), 4)
+    target = np.array([3.0, 6.0])
+    ((taken, weights),) = orthogonal_pursuit(Plain(), Block({"X": vectors}), target, [4])
     assert set(taken.tolist()) <= {2, 3} and weights.sum() == pytest.approx(3.0)

@@ -1,220 +1,399 @@
 """Annealed sparse variational inference: coresets of any number of rows in a handful of passes.
 
-A posterior far away cannot be seen from the tangent space at the prior, so the way there is
-marched: β = d/N, 4d/N, …, 1. At each temperature, in the tangent space at π_{βw},
+A posterior far away cannot be seen from the tangent space at the prior, but the posterior of a
+subsample of U rows, each counted once, is near π_β ∝ exp(β Σ_n c_n f_n) π_0 with β = U/N. From
+there the way is marched to β = 1. At each temperature, in the tangent space at π_{βw},
 
     w ← argmin_{w ≥ 0, ‖w‖_0 ≤ M} ‖Σ_n c_n g_n − Σ_i w_i g_i‖²      (nonnegative orthogonal pursuit)
 
-over a pool of random rows and the points so far. A posterior at 4β is half as wide, so what fits
-at β is a good start there. At β < 1 a subsample of 30 · β · N rows is enough for the total: its
-error is that of the posterior itself. Few points would go astray on the way, so when few are asked
-for a larger pilot makes it, and is compressed at β = 1. There the points are selected anew, with
-the best-aligned of all rows in the pool, and the weights polished by natural gradient, which never
-raises KL.
+over a pool of random rows and the points so far. Few points would go astray on the way, so a
+generous pilot makes it. Around π_pilot ≈ π the coreset itself is selected by the same pursuit,
+which answers for all sizes at once; its weights are polished by natural gradient and its points
+selected anew from π_w, and only what lowers KL is kept. Where a coreset must stay far from π (few
+points for many parameters), selection has to see π_w and not π, so there points are also grown one
+by one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from corebayes.constructions.construction import Info, drop_zeros
+from corebayes.constructions.looks import Candidate, Look, make_pool
 from corebayes.problem import Problem
-from corebayes.scan.query import BestRows
+from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.laplace import Laplace
+from corebayes.scan.query import BadPotentialError, BestRows
 from corebayes.tangent import Geometry, default_geometry
-from corebayes.tangent.geometry import subsample
-from corebayes.types import Array, Estimate, Points, TangentSpace, Total
-from corebayes.weights import NaturalGradient, WeightUpdate
+from corebayes.tangent.geometry import Moments, subsample
+from corebayes.types import Array, Estimate, Indices, Points
+from corebayes.weights import NaturalGradient
 from corebayes.weights.pursuit import orthogonal_pursuit
 
-
-class Look(NamedTuple):
-    """The tangent space at π_{βw} and what is missing there."""
-
-    space: TangentSpace
-    total: Total
-    residual: Array
-    energy: float
-    """KL(π_w ‖ π) up to a constant; only comparable at temperature one."""
-
-    @property
-    def half_variance(self) -> float:
-        return 0.5 * float(self.residual @ self.residual)
-
-    def better_than(self, other: Look) -> bool:
-        """Lower KL: by the free energy when far, by the second-order KL within a nat."""
-        if max(self.half_variance, other.half_variance) < 1.0:
-            return self.half_variance < other.half_variance
-        return self.energy < other.energy
+# The pilot stands for the posterior once it is this close, in nats.
+SETTLED = 0.05
+# Beyond this many nats a coreset is far from the posterior.
+FAR = 1.0
+# The best-aligned of all rows are worth a pass when KL is above this many nats.
+WORTH_A_PASS = 1e-4
+# An open size starts where the pursuit promises this many nats.
+FIRST_PROMISE = 0.1
+# Temperatures: a misfit above the first number is a step too far, below the second one too short.
+TOO_FAR, TOO_SHORT = 25.0, 0.25
+# A growing coreset takes in one row, or one for every so many that it has, and gives up when it
+# has not grown for some steps.
+GROWTH, PATIENCE = 20, 10
+GROWTH_STEPS = NaturalGradient()
 
 
 class State(NamedTuple):
-    points: Points
-    weights: Array
-    """At the scale of all rows, whatever the temperature."""
-    size: int
-    """Rows to select."""
+    current: Candidate
+    """The pilot on the way, then the coreset of the size at hand."""
+    sizes: tuple[int, ...]
+    """Rows to select, smallest first."""
     open: bool
     """Whether the size may grow, since none was asked for."""
     temperature: float
-    look: Look
+    warming: float
+    """The ratio of the next temperature to this one."""
+    chosen: tuple[tuple[Points, Array], ...] = ()
+    """Points selected for each size around the pilot's posterior."""
+    answers: tuple[Candidate, ...] = ()
+    """The coresets of the first sizes, polished."""
+    far: tuple[int, ...] = ()
+    """Sizes whose coresets stay far from the posterior."""
+    growing: Candidate | None = None
+    """A coreset that grows from nothing, for those sizes."""
+    idle: int = 0
+    """Steps in a row in which it did not grow."""
+
+    @property
+    def points(self) -> Points:
+        return self.current.points.take(self._kept)
+
+    @property
+    def weights(self) -> Array:
+        kept = self.current.weights[self._kept]
+        return kept * (self.current.weights.sum() / kept.sum())
+
+    @property
+    def _kept(self) -> Indices:
+        """All points; of a pilot with more rows than were asked for, those of largest weight."""
+        size = self.current.weights.size if self.open else self.sizes[-1]
+        return np.argsort(-self.current.weights, kind="stable")[:size]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnnealedSparseVI:
     """Pursuit along a path of temperatures, then around the posterior.
 
-    Cost: about log₄(N/d) steps of which only the last few look at all rows, so ten to thirty passes
-    whatever N is; and M projections of the pool for each temperature. Stopped before β = 1 it hands
-    over the pilot, which may have more rows than were asked for.
+    Cost: four to seven passes whatever N is, a few more when some rows count far more than others;
+    and for each pursuit M·(M + d) flops a row of the pool.
     """
 
     geometry: Geometry | None = None
     """How covariances are known. Default: closed form, else Hermite for a GLM, else draws."""
-    polish: WeightUpdate = field(default_factory=lambda: NaturalGradient(num_steps=2))
+    polish: NaturalGradient = field(
+        default_factory=lambda: NaturalGradient(num_steps=3, least_share=0.1)
+    )
     """The last word on the weights."""
     pool_rows: int = 4000
-    """Random rows to choose from at each temperature; at β = 1 the best-aligned ones join."""
+    """Random rows to choose from."""
     pilot_size: int = 200
     """Rows on the way to β = 1, at most, when fewer are asked for: too few would go astray."""
-    warming: float = 4.0
-    """The ratio of consecutive temperatures."""
-    total_rows: float = 30.0
-    """Rows in the subsample for the total, in units of βN."""
+    warming: float = 16.0
+    """The first ratio of temperatures; it adapts to what the looks show."""
+    total_rows: float = 3.0
+    """Rows in the subsample for a total, in units of βN: its error is 1/√3 deviations of π_β."""
+    rounds: int = 3
+    """Times that the points are selected anew around their own posterior, at most."""
     tolerance: float = 1e-8
     """Stop when what is left to fit, ½ ‖residual‖² in the tangent space, is at most this."""
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        count, dim = problem.data.total_count, problem.model.dim
-        first_size = min(size or _quadratics(problem), problem.data.num_rows)
-        temperature = min(1.0, dim / count)
-        points, weights = problem.no_points(), np.empty(0)
-        look = self._look(rng, problem, points, weights, temperature, None)
-        return State(points, weights, first_size, size is None, temperature, look)
+        state = self.init_path(rng, problem, [size or _quadratics(problem)])
+        return state._replace(open=size is None)
+
+    def init_path(self, rng: np.random.Generator, problem: Problem, sizes: Sequence[int]) -> State:
+        """The state before the first step to coresets of all these sizes.
+
+        A subsample with every row counted once has the posterior of temperature U/N.
+        """
+        ordered = tuple(sorted({min(size, problem.data.num_rows) for size in sizes}))
+        wanted = max(500, 20 * problem.model.dim)
+        points = make_pool(rng, problem, problem.no_points(), wanted)
+        counts = points.rows.multiplicity()
+        share = float(counts.sum()) / problem.data.total_count
+        temperature = 1.0 if wanted >= problem.data.num_rows else min(1.0, share)
+        after = _warmer(temperature, self.warming)
+        weights = counts / temperature
+        _check_potentials(problem, points)
+        look = self._look(rng, problem, ordered, points, weights, None, temperature, after)
+        pilot = Candidate(points, weights, look)
+        return State(pilot, ordered, False, temperature, self.warming)
 
     def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         if state.temperature < 1.0:
             return self._warm(rng, problem, state)
-        if state.weights.size > state.size:
-            return self._compress(rng, problem, state)
-        return self._refine(rng, problem, state)
+        if not state.chosen:
+            return self._choose(rng, problem, state)
+        if len(state.answers) < len(state.sizes):
+            return self._finish(rng, problem, state)
+        if state.growing is not None:
+            return self._grow(rng, problem, state)
+        return self._enlarge(rng, problem, state)
 
     def _warm(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
-        """Fit a pilot at this temperature, then look from the next."""
-        size = max(state.size, min(_quadratics(problem), self.pilot_size))
-        points, weights = self._pursue(rng, problem, state, problem.no_points(), size)
-        temperature = min(1.0, self.warming * state.temperature)
-        look = self._look(rng, problem, points, weights, temperature, state.look)
-        kl = self._kl(problem, look) if temperature == 1.0 else None
-        state = state._replace(points=points, weights=weights, temperature=temperature, look=look)
-        return state, Info(kl)
+        """Fit the pilot for the next temperature; go there if it is seen to fit there too."""
+        temperature = _warmer(state.temperature, state.warming)
+        after = _warmer(temperature, state.warming**2)
+        points, weights = self._pilot(rng, problem, state)
+        last = state.current.look
+        look = self._look(rng, problem, state.sizes, points, weights, last, temperature, after)
+        # π_{βw} against π_β to second order; d nats are a deviation or so in every direction.
+        misfit = temperature**2 * look.half_variance / problem.model.dim
+        if misfit > TOO_FAR and state.warming > 1.5:
+            return state._replace(warming=float(np.sqrt(state.warming))), Info(None)
+        warming = state.warming**2 if misfit < TOO_SHORT else state.warming
+        current = Candidate(points, weights, look)
+        state = state._replace(current=current, temperature=temperature, warming=warming)
+        return state, self._info(problem, state) if temperature == 1.0 else Info(None)
 
-    def _compress(
+    def _choose(
         self, rng: np.random.Generator, problem: Problem, state: State
     ) -> tuple[State, Info]:
-        """Select as many rows as asked for around the pilot's posterior, and fit their weights."""
-        look = state.look
-        query = BestRows(look.space, look.total.element, state.size, np.sort(state.points.indices))
-        points, weights = self._pursue(rng, problem, state, problem.ask(query).points, state.size)
-        fitted = self._look(rng, problem, points, weights, 1.0, look)
-        state = state._replace(points=points, weights=weights, look=fitted)
-        state = self._polish(rng, problem, state)
-        return state, Info(self._kl(problem, state.look))
+        """Fit the pilot again if it is not there yet; else select for every size around it."""
+        current = state.current
+        if current.look.half_variance > SETTLED:
+            better = self._looked(rng, problem, state, *self._pilot(rng, problem, state))
+            if better.lower_than(current):
+                state = state._replace(current=better)
+                return state, self._info(problem, state)
+        if state.open:
+            state = state._replace(sizes=(self._first_size(rng, problem, state),))
+        chosen = self._select(rng, problem, current, state.sizes, scan=False)
+        state = state._replace(chosen=tuple(chosen))
+        return state, self._info(problem, state)
 
-    def _refine(
+    def _first_size(self, rng: np.random.Generator, problem: Problem, state: State) -> int:
+        """Where an open size starts: few points that promise to be close."""
+        sizes = sorted({max(1, int(state.sizes[-1] * share)) for share in np.linspace(0.2, 1.0, 9)})
+        for size, choice in zip(
+            sizes, self._select(rng, problem, state.current, sizes, scan=False), strict=True
+        ):
+            if state.current.look.promise(*choice) <= FIRST_PROMISE:
+                return size
+        return sizes[-1]
+
+    def _finish(
         self, rng: np.random.Generator, problem: Problem, state: State
     ) -> tuple[State, Info]:
-        """Select anew around the posterior; keep the result if KL is lower."""
-        look = state.look
-        query = BestRows(look.space, look.residual, state.size, np.sort(state.points.indices))
-        best = problem.ask(query).points
-        points, weights = self._pursue(rng, problem, state, best, state.size)
-        candidate = self._look(rng, problem, points, weights, 1.0, look)
-        # Of no more rows than parameters the first step is here, and no coreset is ever empty.
-        improved = state.weights.size == 0 or candidate.better_than(look)
-        if improved:
-            state = state._replace(points=points, weights=weights, look=candidate)
-        kl = self._kl(problem, state.look)
-        if improved and kl.value > self.tolerance:
-            return state, Info(kl)
-        state = self._polish(rng, problem, state)
-        kl = self._kl(problem, state.look)
-        if kl.value <= self.tolerance:
-            return state, Info(kl, "nothing is left to fit that the tangent space can see")
-        if state.open and state.size < problem.data.num_rows:
-            size = min(state.size + max(1, state.size // 3), problem.data.num_rows)
-            return state._replace(size=size), Info(kl)
-        return state, Info(kl, f"KL no longer falls at size {state.size}")
+        """Polish the next size; select its points anew as long as that lowers KL."""
+        number = len(state.answers)
+        best = self._looked(rng, problem, state, *state.chosen[number])
+        for _ in range(self.rounds):
+            before = best.look.half_variance
+            best = self._polished(rng, problem, state, best, self.polish)
+            now = best.look.half_variance
+            if now <= self.tolerance:
+                break
+            if now <= 0.01 * before:
+                # The points are right and the weights still on their way.
+                continue
+            (again,) = self._select(rng, problem, best, [state.sizes[number]])
+            if best.look.promise(*again) > 0.8 * now:
+                break
+            candidate = self._looked(rng, problem, state, *again)
+            if not candidate.lower_than(best):
+                break
+            best = candidate
+        state = state._replace(current=best, answers=(*state.answers, best))
+        if len(state.answers) == len(state.sizes) and self._can_grow(problem, state):
+            far = [
+                size
+                for size, answer in zip(state.sizes, state.answers, strict=True)
+                if self._kl(problem, state, answer).value > FAR
+            ]
+            if far:
+                seed = self._looked(rng, problem, state, problem.no_points(), np.empty(0))
+                state = state._replace(far=tuple(far), growing=seed)
+        return state, self._info(problem, state)
 
-    def _polish(self, rng: np.random.Generator, problem: Problem, state: State) -> State:
-        geometry = self._geometry(problem)
-        restriction = geometry.restrict(problem, state.points, state.look.space.location)
-        weights = self.polish.run(rng, restriction, state.weights)
-        points, weights = drop_zeros(state.points, weights)
-        look = self._look(rng, problem, points, weights, 1.0, state.look)
-        if not look.better_than(state.look):
-            return state
-        return state._replace(points=points, weights=weights, look=look)
+    def _can_grow(self, problem: Problem, state: State) -> bool:
+        """Whether looks are so cheap that a coreset can be grown row by row."""
+        cheap = is_conjugate(problem.model) or problem.data.num_rows <= self.pool_rows
+        return cheap and not state.open
 
-    def _pursue(
+    def _grow(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+        """Let some more points in from where the growing coreset stands, and move all weights.
+
+        At each size asked for, the grown coreset counts if its KL is lower.
+        """
+        assert state.growing is not None
+        points, weights, look = state.growing
+        next_size = min(size for size in state.far if size > weights.size)
+        size = min(next_size, weights.size + max(1, weights.size // GROWTH))
+        pool = make_pool(rng, problem, points, self.pool_rows)
+        (choice,) = orthogonal_pursuit(
+            look.space, pool.rows, look.total.element, [size], start=weights
+        )
+        fresh = choice.taken[choice.taken >= weights.size]
+        points = pool.take(np.append(np.arange(weights.size), fresh))
+        start = np.append(weights, np.zeros(fresh.size))
+        seen = Look.at(look.space, look.total, points, start)
+        grown = self._polished(rng, problem, state, Candidate(points, start, seen), GROWTH_STEPS)
+        answers = tuple(
+            grown if 0 < grown.weights.size <= size and grown.lower_than(answer) else answer
+            for size, answer in zip(state.sizes, state.answers, strict=True)
+        )
+        idle = 0 if grown.weights.size > weights.size else state.idle + 1
+        ended = idle == PATIENCE or grown.weights.size >= state.far[-1]
+        growing = None if ended else grown
+        state = state._replace(answers=answers, current=answers[-1], growing=growing, idle=idle)
+        return state, self._info(problem, state)
+
+    def _enlarge(
+        self, rng: np.random.Generator, problem: Problem, state: State
+    ) -> tuple[State, Info]:
+        """A larger coreset, when the size is open."""
+        last = state.sizes[-1]
+        size = min(last + max(1, last // 3), problem.data.num_rows)
+        state = state._replace(sizes=(size,), answers=())
+        chosen = self._select(rng, problem, state.current, [size])
+        return self._finish(rng, problem, state._replace(chosen=tuple(chosen)))
+
+    def _info(self, problem: Problem, state: State) -> Info:
+        kl = self._kl(problem, state, state.current)
+        if len(state.answers) < len(state.sizes) or state.growing is not None:
+            return Info(kl)
+        if state.current.look.half_variance <= self.tolerance:
+            return Info(kl, "nothing is left to fit that the tangent space can see")
+        if state.open and state.sizes[-1] < problem.data.num_rows:
+            return Info(kl)
+        return Info(kl, f"KL no longer falls at size {state.sizes[-1]}")
+
+    def _pilot(
+        self, rng: np.random.Generator, problem: Problem, state: State
+    ) -> tuple[Points, Array]:
+        size = max(state.sizes[-1], min(_quadratics(problem), self.pilot_size))
+        return self._select(rng, problem, state.current, [size], scan=False, overshoot=1.0)[0]
+
+    def _select(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        current: Candidate,
+        sizes: Sequence[int],
+        *,
+        scan: bool = True,
+        overshoot: float = 2.0,
+    ) -> list[tuple[Points, Array]]:
+        """Points and weights of each size by pursuit, from where the candidate stands.
+
+        The pool is random rows, the candidate's own and, when `scan` and some are not in the pool,
+        the best-aligned of all rows.
+        """
+        points, look = current.points, current.look
+        unseen = problem.data.num_rows > self.pool_rows
+        if scan and unseen and look.half_variance > WORTH_A_PASS:
+            residual = look.residual(points, current.weights)
+            query = BestRows(look.space, residual, max(sizes), np.sort(points.indices))
+            points = points.append(problem.ask(query).points)
+        pool = make_pool(rng, problem, points, self.pool_rows)
+        choices = orthogonal_pursuit(
+            look.space, pool.rows, look.total.element, sizes, overshoot=overshoot
+        )
+        if choices[-1].taken.size == 0:
+            raise ValueError(
+                "no row says anything about the parameters: every potential is constant in θ"
+            )
+        return [(pool.take(choice.taken), choice.weights) for choice in choices]
+
+    def _polished(
         self,
         rng: np.random.Generator,
         problem: Problem,
         state: State,
-        best: Points,
-        size: int,
-    ) -> tuple[Points, Array]:
-        look = state.look
-        pool = _pool(rng, problem, state.points.append(best), self.pool_rows)
-        taken, weights = orthogonal_pursuit(look.space, pool.rows, look.total.element, size)
-        if taken.size == 0:
-            raise ValueError(
-                "no row says anything about the parameters: every potential is constant in θ"
-            )
-        return pool.take(taken), weights
+        candidate: Candidate,
+        steps: NaturalGradient,
+    ) -> Candidate:
+        """The candidate after natural-gradient steps, its points of weight zero dropped."""
+        # All looks share their random numbers, so that KL is compared along one smooth curve.
+        seed = int(rng.integers(2**63))
+        points, last = candidate.points, candidate.look
+
+        def look(weights: Array) -> tuple[Moments, Look]:
+            fresh = np.random.default_rng(seed)
+            seen = self._look(fresh, problem, state.sizes, points, weights, last)
+            return seen.moments, seen
+
+        weights, seen = steps.descend(look, candidate.weights, (last.moments, last))
+        if np.all(weights > 0.0):
+            return Candidate(points, weights, seen)
+        points, weights = drop_zeros(points, weights)
+        return Candidate(points, weights, Look.at(seen.space, seen.total, points, weights))
+
+    def _looked(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        state: State,
+        points: Points,
+        weights: Array,
+    ) -> Candidate:
+        look = self._look(rng, problem, state.sizes, points, weights, state.current.look)
+        return Candidate(points, weights, look)
 
     def _look(
         self,
         rng: np.random.Generator,
         problem: Problem,
+        sizes: tuple[int, ...],
         points: Points,
         weights: Array,
-        temperature: float,
         last: Look | None,
+        temperature: float = 1.0,
+        after: float = 1.0,
     ) -> Look:
-        geometry = self._geometry(problem)
+        """The look from π_{βw}, with a total good enough for the temperature after this one."""
+        geometry = self._geometry(problem, sizes)
         start = None if last is None else last.space.location
         space = geometry.space(rng, problem, points, temperature * weights, start)
         rows = None
-        if temperature < 1.0:
-            wanted = self.total_rows * temperature * problem.data.num_rows
+        if after < 1.0:
+            wanted = self.total_rows * after * problem.data.num_rows
             rows = subsample(rng, problem, max(self.pool_rows, int(wanted)))
-        total = geometry.total(problem, space, rows)
-        missing = total.element
-        if weights.size:
-            missing = missing - space.combine(space.embed(points.rows), weights)
-        return Look(space, total, missing, space.free_energy(total))
+        return Look.at(space, geometry.total(problem, space, rows), points, weights)
 
-    def _kl(self, problem: Problem, look: Look) -> Estimate:
-        return self._geometry(problem).kl(problem, look.space, look.residual)
+    def _kl(self, problem: Problem, state: State, candidate: Candidate) -> Estimate:
+        look = candidate.look
+        residual = look.residual(candidate.points, candidate.weights)
+        return self._geometry(problem, state.sizes).kl(problem, look.space, residual)
 
-    def _geometry(self, problem: Problem) -> Geometry:
-        return self.geometry or default_geometry(problem)
+    def _geometry(self, problem: Problem, sizes: tuple[int, ...]) -> Geometry:
+        return self.geometry or default_geometry(problem, sizes[-1])
+
+
+def _check_potentials(problem: Problem, points: Points) -> None:
+    """Name a row that has no log-likelihood at the prior's mode, before a fit stumbles over it."""
+    model = problem.model
+    mode = Laplace().fit(model, problem.no_points().rows, np.empty(0)).mean
+    bad = np.flatnonzero(~np.isfinite(model.potentials(mode[None, :], points.rows)[:, 0]))
+    if bad.size:
+        raise BadPotentialError(int(points.indices[bad[0]]))
+
+
+def _warmer(temperature: float, ratio: float) -> float:
+    """The temperature after this one; what would end just below one goes all the way."""
+    warmer = ratio * temperature
+    return 1.0 if warmer > 0.5 else warmer
 
 
 def _quadratics(problem: Problem) -> int:
     """Points that match every quadratic in θ: d(d + 3)/2 + 1 (Carathéodory)."""
     dim = problem.model.dim
     return min(dim * (dim + 3) // 2 + 1, problem.data.num_rows)
-
-
-def _pool(rng: np.random.Generator, problem: Problem, points: Points, num_rows: int) -> Points:
-    """The given points and random other rows that count, each once."""
-    rows = subsample(rng, problem, num_rows)
-    rows = np.arange(problem.data.num_rows) if rows is None else rows
-    rows = np.setdiff1d(rows, points.indices)
-    fresh = Points(rows, problem.data.take(rows))
-    counted = np.flatnonzero(fresh.rows.multiplicity() > 0.0)
-    return points.append(fresh.take(counted))

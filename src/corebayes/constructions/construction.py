@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -42,6 +43,19 @@ class Construction(Protocol):
         ...
 
     def step(self, rng: np.random.Generator, problem: Problem, state: Any) -> tuple[Any, Info]: ...
+
+
+@runtime_checkable
+class PathConstruction(Construction, Protocol):
+    """A construction that can build coresets of several sizes in one run.
+
+    Its states have `answers`: the coresets finished so far, smallest first, each with `points` and
+    `weights`.
+    """
+
+    def init_path(
+        self, rng: np.random.Generator, problem: Problem, sizes: Sequence[int]
+    ) -> Any: ...
 
 
 def drop_zeros(points: Points, weights: Array) -> tuple[Points, Array]:

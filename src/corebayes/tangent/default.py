@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
+from math import comb
+
 from corebayes.models.glm import GLM
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.nuts import NUTS
 from corebayes.tangent.closed_form import ClosedForm
 from corebayes.tangent.geometry import Geometry
-from corebayes.tangent.hermite import Hermite
+from corebayes.tangent.guarded import Guard
+from corebayes.tangent.hermite import MAX_ORDER, Hermite
 from corebayes.tangent.monte_carlo import MonteCarlo
 
-# Up to here a posterior may be visibly skewed, and the d³ numbers of degree 3 are cheap.
+# Up to here a posterior may be visibly skewed, and a pass of degree 3 or more is cheap.
 SKEWED_ROWS, SKEWED_DIM = 20_000, 20
+# Numbers of an element at the highest degree, d^order, beyond which a degree is not worth it.
+MAX_NUMBERS = 10_000
 
 
-def default_geometry(problem: Problem) -> Geometry:
-    """The geometry without noise if there is one: closed form, Hermite for a GLM, else draws."""
+def default_geometry(problem: Problem, size: int | None = None) -> Geometry:
+    """The geometry without noise if there is one: closed form, Hermite for a GLM, else NUTS draws.
+
+    Points beyond the dimension of the space would have nothing to fit, so for a coreset of
+    `size` rows the space is made large enough where that is cheap. Models that are not
+    log-concave get guards against spurious modes.
+    """
+    geometry = _plain(problem, size or 0)
+    return geometry if problem.model.log_concave else Guard(geometry=geometry)
+
+
+def _plain(problem: Problem, size: int) -> Geometry:
     model = problem.model
     if is_conjugate(model):
         return ClosedForm()
     if isinstance(model, GLM):
-        skewed = problem.data.total_count <= SKEWED_ROWS and problem.model.dim <= SKEWED_DIM
-        return Hermite(order=3 if skewed else 2)
-    return MonteCarlo(num_draws=500)
+        return Hermite(order=_order(model.dim, problem.data.total_count, size))
+    rank = max(size, model.dim * (model.dim + 3) // 2)
+    # The covariances of `rank` potentials need several times as many draws.
+    return MonteCarlo(num_draws=max(500, 4 * rank), sampler=NUTS(num_tune=200, chains=4))
+
+
+def _order(dim: int, count: float, size: int) -> int:
+    """The degree of polynomials that `size` points can make use of."""
+    if dim > SKEWED_DIM:
+        return 2
+    if count > SKEWED_ROWS:
+        return 2 if size <= comb(dim + 2, 2) else 3
+    orders = range(3, MAX_ORDER + 1)
+    cheap = [order for order in orders if order == 3 or dim**order <= MAX_NUMBERS]
+    enough = [order for order in cheap if comb(dim + order, order) > size]
+    return min(enough, default=cheap[-1])

@@ -15,6 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial import hermite_e
 
 from corebayes.models.glm import GLM
 from corebayes.problem import Problem
@@ -23,6 +24,8 @@ from corebayes.samplers.laplace import Laplace
 from corebayes.tangent.geometry import ScannedGeometry, gaussian_free_energy
 from corebayes.tangent.ridge import RidgeAlgebra, Ridges
 from corebayes.types import Array, Block, Estimate, Gaussian, Model, Points, Total
+
+MAX_ORDER = 8
 
 
 class Rule(NamedTuple):
@@ -34,7 +37,7 @@ class Rule(NamedTuple):
 
 @cache
 def gauss_hermite(num_nodes: int) -> Rule:
-    nodes, weights = np.polynomial.hermite_e.hermegauss(num_nodes)
+    nodes, weights = hermite_e.hermegauss(num_nodes)
     return Rule(nodes, weights / weights.sum())
 
 
@@ -61,9 +64,17 @@ class HermiteSpace(RidgeAlgebra):
         spread = np.sqrt(np.einsum("ni,ni->n", beta, beta))
         rule = gauss_hermite(self.num_nodes)
         predictor = (design @ self.location)[:, None] + spread[:, None] * rule.nodes
-        derivatives = self.model.derivatives(predictor, target[:, None], self.order)
+        known = min(self.order, 3)
+        derivatives = self.model.derivatives(predictor, target[:, None], known)
         # c_k = E[∂^k f / ∂η^k]
-        coefficients = np.stack([values @ rule.weights for values in derivatives], axis=1)
+        coefficients = np.empty((len(design), self.order))
+        for degree, values in enumerate(derivatives):
+            coefficients[:, degree] = values @ rule.weights
+        # Beyond the derivatives at hand by parts: c_{k+j} = E[∂^k f / ∂η^k He_j(z)] / ‖β‖^j
+        inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0.0)
+        for more in range(1, self.order - known + 1):
+            weights = rule.weights * hermite_e.hermeval(rule.nodes, [0.0] * more + [1.0])
+            coefficients[:, known + more - 1] = (derivatives[-1] @ weights) * inverse**more
         return Ridges(beta, coefficients), predictor
 
     def total(self, block: Block) -> Total:
@@ -83,15 +94,16 @@ class HermiteSpace(RidgeAlgebra):
 class Hermite(ScannedGeometry):
     """Tangent spaces of a GLM at its Laplace posterior. Cost of a total: N·d^order flops.
 
-    Order 2 sees location and scale, which is all there is for large N; order 3 also skewness.
+    Order 2 sees location and scale, which is all there is for large N; order 3 also skewness; the
+    highest are for few parameters, where many points can match more than that.
     """
 
     order: int = 2
     num_nodes: int = 16
 
     def __post_init__(self) -> None:
-        if self.order not in (1, 2, 3):
-            raise ValueError(f"order must be 1, 2 or 3, got {self.order}")
+        if not 1 <= self.order <= MAX_ORDER:
+            raise ValueError(f"order must be 1 to {MAX_ORDER}, got {self.order}")
         if self.num_nodes < 2:
             raise ValueError(f"num_nodes must be at least 2, got {self.num_nodes}")
 

@@ -11,13 +11,17 @@ towards a scaled gradient step (Levenberg and Marquardt). One step replaces hund
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from corebayes.tangent.geometry import Moments, Restriction
 from corebayes.types import Array
 from corebayes.weights.nnls import nonnegative_least_squares
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,35 +39,45 @@ class NaturalGradient:
     """Looks in search of one step; if none lowers KL the weights stay as they are."""
     tolerance: float = 1e-10
     """Stop when a step promises to lower KL by less than this, in nats."""
+    least_share: float = 0.0
+    """Stop when a step promises to lower ½ Var_w r by less than this share of it."""
 
     def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
         # All looks share their random numbers, so that KL is compared along one smooth curve.
         seed = int(rng.integers(2**63))
-        moments = restriction.moments(np.random.default_rng(seed), weights)
-        damping, trials = self.damping, 0
-        steps = 0
+
+        def look(weights: Array) -> tuple[Moments, None]:
+            return restriction.moments(np.random.default_rng(seed), weights), None
+
+        return self.descend(look, weights, look(weights))[0]
+
+    def descend(
+        self, look: Callable[[Array], tuple[Moments, T]], weights: Array, seen: tuple[Moments, T]
+    ) -> tuple[Array, T]:
+        """The weights after the steps, and what was seen there.
+
+        `look` gives the covariances at any weights and whatever else the caller wants to keep of
+        that look; `seen` is the look at the first weights.
+        """
+        moments, kept = seen
+        damping, trials, steps = self.damping, 0, 0
         while steps < self.num_steps and trials < self.max_trials:
             trial = _damped_target(moments, weights, damping)
             promised = _promised_decrease(moments, weights, trial)
-            if promised <= self.tolerance:
+            if promised <= max(self.tolerance, self.least_share * _finite(moments.half_variance)):
                 break
-            trial_moments = restriction.moments(np.random.default_rng(seed), trial)
-            if _decrease(moments, trial_moments) > 0.0:
-                weights, moments = trial, trial_moments
+            trial_moments, trial_kept = look(trial)
+            if trial_moments.lower_than(moments):
+                weights, moments, kept = trial, trial_moments, trial_kept
                 damping = max(0.1 * damping, self.damping)
                 steps, trials = steps + 1, 0
             else:
                 damping, trials = max(10.0 * damping, 1e-3), trials + 1
-        return weights
+        return weights, kept
 
 
-def _decrease(before: Moments, after: Moments) -> float:
-    """How far KL fell, by the free energy. That counts π_w as Gaussian, an error that shows once
-    KL is below a nat; there the second-order KL is a second witness. Far away it is worthless."""
-    by_energy = before.energy - after.energy
-    if max(before.half_variance, after.half_variance) < 1.0:
-        return max(by_energy, before.half_variance - after.half_variance)
-    return by_energy
+def _finite(half_variance: float) -> float:
+    return half_variance if np.isfinite(half_variance) else 0.0
 
 
 def _damped_target(moments: Moments, weights: Array, damping: float) -> Array:

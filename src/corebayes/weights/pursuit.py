@@ -1,45 +1,195 @@
 """Nonnegative orthogonal pursuit: few of many vectors whose weighted sum is close to a total.
 
-Greedy for min_{w ≥ 0, ‖w‖_0 ≤ M} ‖total − Σ_i w_i g_i‖²: take the vector best aligned with what is
-missing, then solve the nonnegative least squares on all taken ones; vectors whose weight becomes
-zero leave again. It works in any tangent space, through its inner products alone.
+Greedy for min_{w ≥ 0, ‖w‖_0 ≤ M} ‖b − Σ_i w_i g_i‖²: the vector best aligned with what is missing
+enters, then the least squares on all that have entered is solved again; vectors whose weight
+would become negative leave (Lawson and Hanson 1974). Ended by a size it is a pursuit; left to run
+until no vector is aligned with what is missing, it is nonnegative least squares.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from corebayes.types import Array, Block, Indices, TangentSpace
-from corebayes.weights.nnls import nonnegative_least_squares
+from corebayes.weights.active_set import ActiveSet
+from corebayes.weights.pruning import prune
+
+# Alignments below this share of the largest ⟨u_n, b⟩ are round-off.
+PRECISION = 1e-12
+
+
+class Choice(NamedTuple):
+    """Positions of the vectors taken, and their positive weights."""
+
+    taken: Indices
+    weights: Array
+
+
+class Pursuit:
+    """A pursuit under way, on unit vectors u_n = g_n/‖g_n‖.
+
+    `column(n)` gives ⟨u_m, u_n⟩ for all m and is asked once for each vector that enters; `cross` is
+    ⟨u_n, b⟩. A vector that may never enter has cross −∞. Cost of an entry: a column, n·M flops for
+    the alignments, and O(M²) for the least squares.
+    """
+
+    def __init__(self, column: Callable[[int], Array], cross: Array):
+        self._column = column
+        self._cross = cross
+        self._active = ActiveSet()
+        self._columns = np.empty((cross.size, 0), order="F")
+        self._blocked = cross == -np.inf
+        best = float(np.abs(cross[~self._blocked]).max(initial=0.0))
+        self._smallest = PRECISION * best
+        self.taken: Indices = np.empty(0, dtype=np.int64)
+        self.values: Array = np.empty(0)
+        """Weights of the unit vectors taken: w_n ‖g_n‖."""
+
+    def advance(self) -> bool:
+        """Let one more vector enter; False when none is aligned with what is missing."""
+        while True:
+            slopes = self._cross - self._columns[:, : self.taken.size] @ self.values
+            slopes[self.taken] = -np.inf
+            slopes[self._blocked] = -np.inf
+            best = int(np.argmax(slopes)) if slopes.size else -1
+            if best < 0 or not slopes[best] > self._smallest:
+                return False
+            before = self.taken
+            if self._enter(best, 0.0):
+                self._descend()
+                if best in self.taken:
+                    # Others may fit again now that something has moved.
+                    self._blocked = self._cross == -np.inf
+                    return True
+            # Round-off threw it out again at once: do not try it until another one has moved.
+            self._blocked[best] = True
+            if not np.array_equal(before, self.taken):
+                return True
+
+    def start_from(self, taken: Indices, values: Array, columns: Array) -> None:
+        """Take these vectors, with these columns of inner products, before the first step."""
+        if self._active.fill(columns[taken], self._cross[taken]):
+            self.taken, self.values = taken, values
+            self._columns = np.array(columns, order="F")
+        else:
+            for number, value in zip(taken, values, strict=True):
+                self._enter(int(number), float(value))
+        self._descend()
+
+    def _enter(self, number: int, value: float) -> bool:
+        column = self._column(number)
+        if not self._active.add(column[self.taken], float(self._cross[number])):
+            return False
+        size = self.taken.size
+        if size == self._columns.shape[1]:
+            grown = np.empty((self._cross.size, max(8, 2 * size)), order="F")
+            grown[:, :size] = self._columns
+            self._columns = grown
+        self._columns[:, size] = column
+        self.taken = np.append(self.taken, number)
+        self.values = np.append(self.values, value)
+        return True
+
+    def _descend(self) -> None:
+        """Go to the least squares on the vectors taken; on the way, those that reach zero leave."""
+        while self.taken.size:
+            solution = self._active.solve()
+            if solution.min() > 0.0:
+                self.values = solution
+                return
+            falling = np.flatnonzero(solution <= 0.0)
+            gaps = self.values[falling] - solution[falling]
+            shares = np.divide(
+                self.values[falling], gaps, out=np.zeros_like(gaps), where=gaps > 0.0
+            )
+            share = float(shares.min())
+            self.values = self.values + share * (solution - self.values)
+            leaving = falling[shares <= share]
+            for position in leaving[::-1]:
+                self._leave(int(position))
+
+    def _leave(self, position: int) -> None:
+        self._active.remove(position)
+        last = self.taken.size - 1
+        self._columns[:, position:last] = self._columns[:, position + 1 : last + 1]
+        self.taken = np.delete(self.taken, position)
+        self.values = np.delete(self.values, position)
+
+    def gram(self) -> Array:
+        """Inner products of the vectors taken."""
+        return self._columns[self.taken, : self.taken.size]
 
 
 def orthogonal_pursuit(
-    space: TangentSpace, pool: Block, total: Array, size: int
-) -> tuple[Indices, Array]:
-    """Positions in the pool and their positive weights, at most `size`.
+    space: TangentSpace,
+    pool: Block,
+    total: Array,
+    sizes: Sequence[int],
+    *,
+    overshoot: float = 1.0,
+    start: Array | None = None,
+) -> list[Choice]:
+    """The pursuit's answer at each of the `sizes`, all on the one path to the largest.
 
-    Stops early when no vector of the pool is aligned with what is missing.
-    Cost of a point: one projection of the pool, M²·d and M³/3 flops.
+    Ends early when no vector of the pool is aligned with what is missing. With an `overshoot` of
+    two the path goes on to twice the largest size and comes back, the least useful vector leaving
+    each time; at each size the better of the two ways counts. `start` are weights of the pool's
+    first rows, to go on from. Cost of a point: n·M flops, n·d (or n·S) for its inner products with
+    the pool of n rows; the n × M inner products are kept.
     """
     vectors = space.embed(pool)
-    norms = np.sqrt(space.squared_norms(vectors))
-    reach = np.where(norms > 0.0, norms, np.inf)
-    taken, weights = np.empty(0, dtype=np.int64), np.empty(0)
-    residual, smallest = total, 1e-12 * float(np.linalg.norm(total))
-    # Points may leave, so more points enter than stay; twice as many bounds the work.
-    for _ in range(2 * size):
-        scores = space.project(vectors, residual) / reach
-        scores[taken] = -np.inf
-        best = int(np.argmax(scores))
-        if scores[best] <= smallest:
+    squared_norms = space.squared_norms(vectors)
+    alive = squared_norms > 0.0
+    norms = np.sqrt(np.where(alive, squared_norms, 1.0))
+
+    def column(number: int) -> Array:
+        one = space.take(vectors, np.array([number]))
+        return space.gram(vectors, one)[:, 0] / (norms * norms[number])
+
+    cross = np.where(alive, space.project(vectors, total) / norms, -np.inf)
+    pursuit = Pursuit(column, cross)
+    if start is not None:
+        first = np.arange(start.size)
+        columns = space.gram(vectors, space.take(vectors, first))
+        columns /= np.outer(norms, norms[first])
+        pursuit.start_from(first, start * norms[first], columns)
+    largest = int(np.ceil(overshoot * max(sizes)))
+    choices = {size: Choice(pursuit.taken, pursuit.values) for size in sizes}
+    # Points may leave, so more enter than stay; this many bounds the work.
+    for _ in range(3 * largest):
+        if pursuit.taken.size == largest or not pursuit.advance():
             break
-        taken, weights = np.append(taken, best), np.append(weights, 0.0)
-        chosen = space.embed(pool.take(taken))
-        weights = nonnegative_least_squares(
-            space.gram(chosen), space.project(chosen, total), weights
-        )
-        residual = total - space.combine(chosen, weights)
-        taken, weights = taken[weights > 0.0], weights[weights > 0.0]
-        if taken.size >= size:
-            break
-    return taken, weights
+        if pursuit.taken.size in choices:
+            choices[pursuit.taken.size] = Choice(pursuit.taken, pursuit.values)
+    # With least-squares weights x the squared distance is ‖b‖² − Σ_i x_i ⟨u_i, b⟩.
+    for size, (positions, values) in prune(pursuit.gram(), pursuit.values, sizes).items():
+        back = Choice(pursuit.taken[positions], values)
+        if _gain(back, cross) > _gain(choices[size], cross):
+            choices[size] = back
+    return [_refined(space, vectors, total, choices[size], norms) for size in sizes]
+
+
+def _gain(choice: Choice, cross: Array) -> float:
+    return float(choice.weights @ cross[choice.taken])
+
+
+def _refined(
+    space: TangentSpace, vectors: Any, total: Array, choice: Choice, norms: Array
+) -> Choice:
+    """The choice with weights of the vectors themselves, to full precision.
+
+    Inner products lose half of the digits; what is missing, computed from the vectors, gives
+    them back.
+    """
+    taken, values = choice
+    chosen = space.take(vectors, taken)
+    lengths = norms[taken]
+    active = ActiveSet()
+    missing = total - space.combine(chosen, values / lengths)
+    if active.fill(space.gram(chosen) / np.outer(lengths, lengths), np.zeros(taken.size)):
+        better = values + active.correct(space.project(chosen, missing) / lengths)
+        values = better if better.min(initial=np.inf) > 0.0 else values
+    return Choice(taken, values / lengths)

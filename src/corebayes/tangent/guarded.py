@@ -1,0 +1,140 @@
+"""A guard against spurious modes, for potentials that are not log-concave.
+
+Points that fit only where π_w lies can put a mode of π_w elsewhere: on a Cauchy location model one
+outlier got a weight of 55,861. So two kinds of coordinates are added to those of a tangent space,
+and fitted with them:
+
+    λ                              for every row: ties Σ_i w_i to Σ_n c_n
+    s_k (f_n(θ_k) − f_n(μ_w))      at a few draws θ_k of the prior: the log-likelihood far away
+
+They are scaled so that an error of a tenth, in Σw or in the log-likelihood ratio at θ_k, weighs
+as much as an eighth of a nat: little beside what must be fitted near π_w, everything where that
+says nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corebayes.problem import Problem
+from corebayes.samplers.laplace import Laplace
+from corebayes.tangent.geometry import Geometry, ScannedGeometry, subsample
+from corebayes.types import Array, Block, Estimate, Indices, Model, Points, TangentSpace, Total
+
+# ½ (5 · 0.1)² = an eighth of a nat for a relative error of a tenth.
+FIRMNESS = 5.0
+# Rows from which the size of the log-likelihood at a prior draw is estimated.
+SCALE_ROWS = 500
+
+
+class Guarded(NamedTuple):
+    """Vectors of the tangent space within, and the guards' coordinates (n, K + 1)."""
+
+    inner: Any
+    guards: Array
+
+
+@dataclass(frozen=True)
+class GuardedSpace:
+    """A tangent space with the guards' coordinates at the end of every element."""
+
+    inner: TangentSpace
+    model: Model
+    far: Array
+    """Prior draws and, last, the location that they are compared with: (K + 1, d)."""
+    scales: Array
+    """s_k, and λ last."""
+
+    @property
+    def width(self) -> int:
+        return self.inner.width + len(self.far)
+
+    @property
+    def location(self) -> Array:
+        return self.inner.location
+
+    def embed(self, block: Block, *, reuse: bool = False) -> Guarded:
+        return Guarded(self.inner.embed(block, reuse=reuse), self._guards(block))
+
+    def take(self, vectors: Guarded, positions: Indices) -> Guarded:
+        return Guarded(self.inner.take(vectors.inner, positions), vectors.guards[positions])
+
+    def combine(self, vectors: Guarded, weights: Array) -> Array:
+        return np.append(self.inner.combine(vectors.inner, weights), weights @ vectors.guards)
+
+    def project(self, vectors: Guarded, element: Array) -> Array:
+        inner, guards = self.split(element)
+        return self.inner.project(vectors.inner, inner) + vectors.guards @ guards
+
+    def squared_norms(self, vectors: Guarded) -> Array:
+        # A row that says nothing near π_w is still never selected.
+        inner = self.inner.squared_norms(vectors.inner)
+        guards = np.einsum("nk,nk->n", vectors.guards, vectors.guards)
+        return np.where(inner > 0.0, inner + guards, 0.0)
+
+    def gram(self, vectors: Guarded, others: Guarded | None = None) -> Array:
+        others = vectors if others is None else others
+        inner = self.inner.gram(vectors.inner, others.inner)
+        return inner + vectors.guards @ others.guards.T
+
+    def third_moments(self, vectors: Guarded, element: Array) -> Array:
+        return self.inner.third_moments(vectors.inner, self.split(element)[0])
+
+    def total(self, block: Block) -> Total:
+        inner = self.inner.total(block)
+        sums = self.model.sum_potentials(self.far, block, block.counts)
+        guards = self._scaled(sums[None, :], float(block.multiplicity().sum()))[0]
+        return Total(np.append(inner.element, guards), inner.mean)
+
+    def free_energy(self, total: Total) -> float:
+        return self.inner.free_energy(Total(self.split(total.element)[0], total.mean))
+
+    def split(self, element: Array) -> tuple[Array, Array]:
+        """The element of the space within, and the guards' coordinates."""
+        return element[: -self.scales.size], element[-self.scales.size :]
+
+    def _guards(self, block: Block) -> Array:
+        return self._scaled(self.model.potentials(self.far, block), 1.0)
+
+    def _scaled(self, potentials: Array, count: float) -> Array:
+        ratios = potentials[:, :-1] - potentials[:, -1:]
+        counted = np.full((len(potentials), 1), count)
+        return np.hstack([ratios, counted]) * self.scales
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guard(ScannedGeometry):
+    """Another geometry with guards against spurious modes. Cost: `num_far` more draws a row."""
+
+    geometry: Geometry
+    num_far: int = 20
+
+    def space(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        points: Points,
+        weights: Array,
+        start: Array | None = None,
+    ) -> GuardedSpace:
+        inner = self.geometry.space(rng, problem, points, weights, start)
+        model, nothing = problem.model, problem.no_points().rows
+        prior = Laplace().fit(model, nothing, np.empty(0))
+        # The same places and rows at every look, so that looks can be compared.
+        fixed = np.random.default_rng(problem.data.num_rows)
+        far = np.vstack([prior.draw(fixed, self.num_far), inner.location])
+        rows = subsample(fixed, problem, SCALE_ROWS)
+        rows = np.arange(problem.data.num_rows) if rows is None else rows
+        block = problem.data.take(rows)
+        count = problem.data.total_count
+        sums = model.sum_potentials(far, block, block.multiplicity())
+        sizes = np.abs(sums[:-1] - sums[-1]) * count / max(block.multiplicity().sum(), 1.0)
+        # A likelihood that is flat out there needs no guard: a nat is the least that counts.
+        scales = FIRMNESS / np.append(np.maximum(sizes, 1.0), count)
+        return GuardedSpace(inner, model, far, np.where(np.isfinite(scales), scales, 0.0))
+
+    def kl(self, problem: Problem, space: GuardedSpace, residual: Array) -> Estimate:
+        return self.geometry.kl(problem, space.inner, space.split(residual)[0])
