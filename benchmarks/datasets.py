@@ -56,3 +56,11 @@ def house_prices(
     centers, scales = paper_radial_basis(rng, where)
     settings = {"mean": y.mean(), "second": np.mean(y**2), "variance": y.var()}
     return radial_basis(where, centers, scales), y, settings
+
+
+def logistic(seed: int, num_rows: int = 100_000, dim: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """Generated logistic regression with correlated covariates."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(num_rows, dim)) @ (np.eye(dim) + 0.2 * rng.normal(size=(dim, dim)))
+    y = rng.random(num_rows) < 1.0 / (1.0 + np.exp(-X @ np.linspace(-1.0, 1.5, dim)))
+    return X, y.astype(float)

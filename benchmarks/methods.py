@@ -1,0 +1,227 @@
+"""Every construction on one data set: KL against size and against CPU time.
+
+    python -m benchmarks.methods synth_lr [--sizes 5 10 20 50 100] [--trials 3] [--out DIR]
+
+Prints a Markdown table (medians of the trials) and writes DIR/NAME.csv, .png and .svg. KL is
+KL(π_w ‖ π) in nats between Laplace fits, exact for the Gaussian and the radial basis data. Methods
+with a weighting distribution are given the Laplace fit of the full posterior (the paper's Optimal)
+unless their name says otherwise; its cost is part of their time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from benchmarks import datasets
+
+import corebayes as cb
+import corebayes.constructions as constructions
+from corebayes.data import as_data
+from corebayes.diagnostics import gaussian_kl
+from corebayes.method_plots import Curve, draw_methods, place_of
+from corebayes.problem import Problem
+from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.laplace import Laplace, full_posterior
+from corebayes.scan.inline import one_blas_thread
+from corebayes.types import Coreset, Data, Gaussian
+
+SETS = (*datasets.LOGISTIC, *datasets.POISSON)
+NAMES = (*SETS, "biketrips_large", "gaussian", "rbf", "logistic")
+SIZES = {"gaussian": (10, 20, 50, 100, 200), "rbf": (10, 50, 100, 200, 300)}
+
+
+class Task(NamedTuple):
+    """A model, its rows, and the full posterior to measure against."""
+
+    name: str
+    model: Any
+    data: Data
+    full: Gaussian
+    prior_kl: float
+
+    def kl(self, coreset: Coreset) -> float:
+        fit = Laplace(tolerance=1e-20).fit(coreset.model, coreset.rows, coreset.weights)
+        return gaussian_kl(fit, self.full)
+
+
+class Result(NamedTuple):
+    method: str
+    size_asked: int
+    trial: int
+    size: int
+    kl: float
+    cpu_seconds: float
+    reason: str
+
+
+def all_methods() -> dict[str, Any]:
+    """Every exported construction with its defaults, and the variants worth a line of their own."""
+    exported = {name: getattr(constructions, name) for name in constructions.__all__}
+    methods = {
+        name: kind()
+        for name, kind in exported.items()
+        if hasattr(kind, "step") and is_dataclass(kind)
+    }
+    methods["GIGA + refit"] = cb.GIGA(refit=True)
+    methods["GIGA, realistic"] = cb.GIGA(weighting=cb.Realistic(num_draws=100))
+    methods["ImportanceSampling + refit"] = cb.ImportanceSampling(refit=True)
+    return {label: methods[label] for label in sorted(methods, key=place_of)}
+
+
+def load(name: str, folder: str | None) -> Task:
+    model, rows = _model_and_rows(name, folder)
+    data = as_data(rows)
+    with warnings.catch_warnings():
+        # 301 radial functions on a county are nearly dependent, and the model says so.
+        warnings.simplefilter("ignore", UserWarning)
+        problem = Problem(model.bind(data), data)
+    if is_conjugate(problem.model):
+        full = problem.full_posterior
+    else:
+        full = full_posterior(problem.model, data)
+    prior = Laplace().fit(problem.model, problem.no_points().rows, np.empty(0))
+    return Task(name, model, data, full, gaussian_kl(prior, full))
+
+
+def _model_and_rows(name: str, folder: str | None) -> tuple[Any, Any]:
+    if name == "gaussian":
+        return cb.GaussianMean(1.0), datasets.gaussian(seed=0)
+    if name == "logistic":
+        return cb.LogisticRegression(), datasets.logistic(seed=0)
+    stored = datasets.data_folder(folder)
+    if name == "rbf":
+        features, y, settings = datasets.house_prices(stored, seed=0)
+        prior = cb.Normal(settings["mean"], float(np.sqrt(settings["second"])))
+        noise_sd = float(np.sqrt(settings["variance"]))
+        return cb.LinearRegression(noise_sd=noise_sd, prior=prior), (features, y)
+    kind = cb.LogisticRegression if name in datasets.LOGISTIC else cb.PoissonRegression
+    return kind(), datasets.regression(stored, name)
+
+
+def run(
+    task: Task, methods: dict[str, Any], sizes: list[int], trials: int, max_time: float
+) -> Iterator[Result]:
+    """One result for every method, size and trial; a method that fails is named and left out."""
+    # The first build compiles and imports; nobody's time should hold that.
+    cb.build(task.model, task.data, size=5, method=cb.SparseVI(), progress=False)
+    number, total = 0, len(methods) * len(sizes) * trials
+    for label, method in methods.items():
+        refused = None
+        for size in sizes:
+            for trial in range(trials):
+                number += 1
+                if refused is not None:
+                    continue
+                try:
+                    result = _measure(task, label, method, size, trial, max_time)
+                except Exception as error:
+                    # One method that fails must not cost the hours of all others: it is named.
+                    refused = f"{label} left out, {type(error).__name__}: {error}"
+                    print(refused, file=sys.stderr)
+                    continue
+                print(
+                    f"[{number}/{total}] {task.name} {label}, size {size}, trial {trial + 1}: "
+                    f"KL {result.kl:.2g}, {result.size} rows, {result.cpu_seconds:.2f} s; "
+                    f"{result.reason}",
+                    file=sys.stderr,
+                    flush=True,
+                )
+                yield result
+
+
+def _measure(task: Task, label: str, method: Any, size: int, trial: int, max_time: float) -> Result:
+    began = time.process_time()
+    with one_blas_thread():
+        coreset = cb.build(
+            task.model,
+            task.data,
+            size=size,
+            method=method,
+            seed=trial,
+            max_time=max_time,
+            progress=False,
+        )
+    seconds = time.process_time() - began
+    return Result(label, size, trial, coreset.size, task.kl(coreset), seconds, coreset.reason)
+
+
+def curves_of(results: list[Result]) -> dict[str, Curve]:
+    """Medians over the trials, methods in the order in which they were run."""
+    curves: dict[str, Curve] = {}
+    for label in dict.fromkeys(result.method for result in results):
+        ours = [result for result in results if result.method == label]
+        sizes = sorted({result.size_asked for result in ours})
+        groups = [[result for result in ours if result.size_asked == size] for size in sizes]
+        kls = [float(np.median([result.kl for result in group])) for group in groups]
+        seconds = [float(np.median([result.cpu_seconds for result in group])) for group in groups]
+        curves[label] = Curve(np.array(sizes), np.array(kls), np.array(seconds))
+    return curves
+
+
+def table(results: list[Result]) -> str:
+    """KL by size, best first at the largest size, and CPU seconds of that; * for stopped builds."""
+    sizes = sorted({result.size_asked for result in results})
+    late = {(r.method, r.size_asked) for r in results if r.reason.startswith("time limit")}
+    lines = ["| method | " + " | ".join(f"M = {size}" for size in sizes) + " | CPU s |"]
+    lines.append("|---" * (len(sizes) + 2) + "|")
+    for label, curve in sorted(curves_of(results).items(), key=lambda item: item[1].kls[-1]):
+        cells = [
+            f"{kl:.2g}" + ("*" if (label, size) in late else "")
+            for size, kl in zip(curve.sizes, curve.kls, strict=True)
+        ]
+        lines.append(f"| {label} | " + " | ".join(cells) + f" | {curve.seconds[-1]:.2g} |")
+    return "\n".join(lines)
+
+
+def write_csv(path: Path, results: list[Result]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(Result._fields)
+        writer.writerows(results)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("--sizes", type=int, nargs="+")
+    parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--methods", nargs="+", help="labels to run; default: all")
+    parser.add_argument("--max-time", type=float, default=60.0, help="seconds for each build")
+    parser.add_argument("--out", type=Path, default=Path("results") / "methods")
+    parser.add_argument("--data", help="folder with the paper's .npz files")
+    arguments = parser.parse_args()
+    methods = all_methods()
+    if arguments.methods:
+        unknown = set(arguments.methods) - set(methods)
+        if unknown:
+            parser.error(f"no method {sorted(unknown)}; there are {list(methods)}")
+        methods = {label: methods[label] for label in arguments.methods}
+    task = load(arguments.name, arguments.data)
+    sizes = sorted(arguments.sizes or SIZES.get(task.name, (5, 10, 20, 50, 100)))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    results: list[Result] = []
+    for result in run(task, methods, sizes, arguments.trials, arguments.max_time):
+        results.append(result)
+        write_csv(arguments.out / f"{task.name}.csv", results)
+    curves = curves_of(results)
+    dim = task.full.mean.size
+    title = f"{task.name}: N = {task.data.num_rows:,}, d = {dim}"
+    print(f"{title}; prior KL {task.prior_kl:.2g}; medians of {arguments.trials}\n")
+    print(table(results))
+    if any(result.reason.startswith("time limit") for result in results):
+        print("\n* stopped by the time limit, with fewer rows or steps than asked for")
+    for path in draw_methods(arguments.out / task.name, title, curves, task.prior_kl):
+        print(f"\nwrote {path}")
+
+
+if __name__ == "__main__":
+    main()

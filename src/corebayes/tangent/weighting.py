@@ -1,0 +1,213 @@
+"""Weighting distributions π̂: where the constructions with one fixed tangent space stand.
+
+Hilbert coresets (Campbell and Broderick 2019) measure all potentials under one distribution π̂,
+chosen before the rows are,
+
+    ⟨g_n, g_m⟩ = Cov_π̂[f_n, f_m],
+
+and so are as good as π̂ is close to the posterior. A weighting makes that fixed tangent space: from
+`num_draws` draws of π̂ (the random projection to S dimensions), or, with `num_draws=None`, with
+exact inner products where the model has them. Any class with the one method `space` will do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from corebayes.models.prior import frozen_array
+from corebayes.problem import Problem
+from corebayes.samplers.exact import Exact, is_conjugate
+from corebayes.samplers.laplace import Laplace, full_posterior
+from corebayes.tangent.default import default_geometry
+from corebayes.tangent.gaussian_mean import GaussianMeanSpace
+from corebayes.tangent.geometry import subsample
+from corebayes.tangent.hermite import HermiteSpace
+from corebayes.tangent.linear import LinearSpace
+from corebayes.tangent.monte_carlo import MonteCarloSpace
+from corebayes.types import Array, Gaussian, Sampler, TangentSpace
+
+
+class Weighting(Protocol):
+    """Makes the tangent space at a π̂ that does not move."""
+
+    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullPosterior:
+    """π̂ with the mean and covariance of the full posterior: the paper's Optimal.
+
+    Exact for conjugate models and the Laplace fit of all rows for others, in about eight passes of
+    N·d² flops. With a `sampler` the moments come from its draws instead; then all rows must fit in
+    memory.
+    """
+
+    num_draws: int | None = 500
+    """S; None for exact inner products."""
+    sampler: Sampler | None = None
+    """How to draw from the full posterior, for example `NUTS()`."""
+    moment_draws: int = 2000
+    """Draws that the moments are taken from when there is a sampler."""
+
+    def __post_init__(self) -> None:
+        _check_num_draws(self.num_draws)
+
+    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
+        if self.sampler is None:
+            at = _full_posterior(problem)
+        else:
+            rows = problem.data.take(np.arange(problem.data.num_rows))
+            draws, _ = self.sampler.draw(
+                rng, problem.model, rows, rows.multiplicity(), self.moment_draws
+            )
+            at = _moments(draws)
+        return _space_at(rng, problem, at, self.num_draws)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Realistic:
+    """π̂ between prior and posterior, and noisy: the paper's stand-in for a guess of the posterior.
+
+    With u uniform on [0, 1], mean and covariance are a share u of the way from the prior's to the
+    full posterior's; then every entry of the mean is multiplied by 1 + noise · z_j and the
+    covariance by exp(noise · z), with standard normal z. (The paper says "75 % relative noise" and
+    no more.) It knows the posterior, so it is for experiments.
+    """
+
+    num_draws: int | None = 500
+    """S; None for exact inner products."""
+    noise: float = 0.75
+
+    def __post_init__(self) -> None:
+        _check_num_draws(self.num_draws)
+        if not 0.0 <= self.noise < np.inf:
+            raise ValueError(f"noise must be a share such as 0.75, got {self.noise}")
+
+    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
+        prior, full = _prior(problem), _full_posterior(problem)
+        share = rng.uniform()
+        mean = (1.0 - share) * prior.mean + share * full.mean
+        covariance = (1.0 - share) * _covariance(prior) + share * _covariance(full)
+        mean = mean * (1.0 + self.noise * rng.standard_normal(mean.size))
+        covariance = covariance * np.exp(self.noise * rng.standard_normal())
+        at = Gaussian(mean, np.linalg.cholesky(covariance))
+        return _space_at(rng, problem, at, self.num_draws)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsamplePosterior:
+    """π̂ the posterior of a few random rows, each counted as often as it is in the data.
+
+    Wider than the full posterior and about where it is: what one can have without all rows.
+    Exact for conjugate models, Laplace for others. Cost: num_rows · d² flops a Newton step.
+    """
+
+    num_rows: int = 1000
+    num_draws: int | None = 500
+    """S; None for exact inner products."""
+
+    def __post_init__(self) -> None:
+        _check_num_draws(self.num_draws)
+        if self.num_rows < 1:
+            raise ValueError(f"num_rows must be at least 1, got {self.num_rows}")
+
+    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
+        numbers = subsample(rng, problem, self.num_rows)
+        if numbers is None:
+            numbers = np.arange(problem.data.num_rows)
+        rows = problem.data.take(numbers)
+        sampler = Exact() if is_conjugate(problem.model) else Laplace()
+        at = sampler.fit(problem.model, rows, rows.multiplicity())
+        return _space_at(rng, problem, at, self.num_draws)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GivenDraws:
+    """π̂ by draws that are at hand: (S, d), of any sampler and any distribution."""
+
+    draws: ArrayLike
+
+    def __post_init__(self) -> None:
+        draws = frozen_array(self.draws)
+        if draws.ndim != 2 or draws.shape[0] < 2:
+            raise ValueError(
+                f"draws must have shape (S, d) with at least 2 draws, got {draws.shape}"
+            )
+        if not np.all(np.isfinite(draws)):
+            bad = int(np.flatnonzero(~np.isfinite(draws).all(axis=1))[0])
+            raise ValueError(f"draw {bad} has a NaN or infinite entry: {draws[bad]}")
+        object.__setattr__(self, "draws", draws)
+
+    def space(self, rng: np.random.Generator, problem: Problem) -> MonteCarloSpace:
+        draws = np.asarray(self.draws)
+        if draws.shape[1] != problem.model.dim:
+            raise ValueError(
+                f"draws are of {draws.shape[1]} parameters, but the model has {problem.model.dim}"
+            )
+        return MonteCarloSpace(problem.model, draws, draws.mean(axis=0))
+
+    def __repr__(self) -> str:
+        num_draws, dim = np.shape(self.draws)
+        return f"GivenDraws({num_draws} draws of {dim} parameters)"
+
+
+def _space_at(
+    rng: np.random.Generator, problem: Problem, at: Gaussian, num_draws: int | None
+) -> TangentSpace:
+    if num_draws is None:
+        return _exact_space_at(rng, problem, at)
+    return MonteCarloSpace(problem.model, at.draw(rng, num_draws), at.mean)
+
+
+def _exact_space_at(rng: np.random.Generator, problem: Problem, at: Gaussian) -> TangentSpace:
+    """The model's own space without draws, moved from the prior to a given Gaussian."""
+    geometry = default_geometry(problem)
+    space = geometry.space(rng, problem, problem.no_points(), np.empty(0))
+    if isinstance(space, LinearSpace | HermiteSpace):
+        return replace(space, location=at.mean, factor=at.factor)
+    if isinstance(space, GaussianMeanSpace):
+        root = space.to_white.T @ at.factor
+        spread = np.square(root).sum(axis=1)
+        # Prior, noise and every posterior are diagonal in these coordinates; a guess may not be.
+        size = np.sqrt(np.outer(spread, spread))
+        if np.any(np.abs(root @ root.T - np.diag(spread)) > 1e-8 * size):
+            raise ValueError(
+                "inner products under this covariance have no closed form here: give num_draws"
+            )
+        return replace(space, mean=at.mean @ space.to_white, spread=spread)
+    raise TypeError(
+        f"{type(problem.model).__name__} has no exact inner products: give num_draws, for example "
+        "num_draws=500"
+    )
+
+
+def _full_posterior(problem: Problem) -> Gaussian:
+    if is_conjugate(problem.model):
+        return problem.full_posterior
+    return full_posterior(problem.model, problem.data, problem.executor)
+
+
+def _prior(problem: Problem) -> Gaussian:
+    """The prior, or its Laplace approximation where it is not Gaussian."""
+    return Laplace().fit(problem.model, problem.no_points().rows, np.empty(0))
+
+
+def _moments(draws: Array) -> Gaussian:
+    root = np.linalg.cholesky(np.atleast_2d(np.cov(draws, rowvar=False)))
+    return Gaussian(draws.mean(axis=0), root.astype(np.float64))
+
+
+def _covariance(gaussian: Gaussian) -> Array:
+    return gaussian.factor @ gaussian.factor.T
+
+
+def _check_num_draws(num_draws: int | None) -> None:
+    if num_draws is not None and num_draws < 2:
+        raise ValueError(
+            f"num_draws must be at least 2 to have a covariance, or None for exact inner "
+            f"products, got {num_draws}"
+        )
