@@ -175,9 +175,19 @@ class TestHonesty:
 
     def test_disagreeing_chains_withhold_all_numbers(self) -> None:
         model, data = cauchy(np.repeat([-6.0, 6.0], 8))
-        certificate = certify(weighted(model, data, np.arange(16), 1.0), data, draws=400)
+        exact = weighted(model, data, np.arange(16), 1.0)
+        certificate = certify(exact, data, draws=400, sampler=NUTS(chains=4))
         assert not certificate.certified
         assert certificate.reverse_kl is None
+
+    def test_separate_modes_are_drawn_from_by_their_masses(self) -> None:
+        model, data = cauchy(np.repeat([-6.0, 6.0], 8))
+        right = certify(weighted(model, data, np.arange(16), 1.0), data, draws=400)
+        assert right.certified and right.reverse_kl is not None
+        # The masses of the two modes are wrong, their shapes hardly.
+        lopsided = np.where(np.arange(16) < 8, 1.05, 0.95)
+        wrong = certify(weighted(model, data, np.arange(16), lopsided), data)
+        assert not wrong.certified
 
     def test_divergences_withhold_all_numbers(self) -> None:
         model, data = linear()

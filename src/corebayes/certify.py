@@ -25,7 +25,7 @@ from corebayes import certificate
 from corebayes.certificate import Certificate
 from corebayes.data import as_data
 from corebayes.diagnostics import log_ratios
-from corebayes.modes import unvisited_mode
+from corebayes.modes import NEGLIGIBLE, prior_starts, unvisited_mode
 from corebayes.samplers.convergence import (
     efficiency,
     max_rhat,
@@ -35,6 +35,8 @@ from corebayes.samplers.convergence import (
 )
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.mixture import mixture_draws
+from corebayes.samplers.mode_search import distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import Executor
@@ -66,7 +68,8 @@ def certify(
     there).
     The coreset is certified when KL(π_w ‖ π) is at most `tol` nats with two standard errors to
     spare; at 0.02 no probability is off by more than 0.1. Draws are exact for conjugate models
-    and otherwise come from four NUTS chains; a `sampler` of one's own must draw from π_w itself.
+    and otherwise come from four NUTS chains; where these stay in separate modes, from a mixture
+    around the modes, weighted and resampled. A `sampler` of one's own must draw from π_w itself.
     No number is given when the chains disagree, draws diverge, the ratios have heavy tails
     (k̂ > 0.7) or few effective draws, or a posterior has a mode that the draws never visit.
     Cost: one pass of N · draws potentials; models that are not log-concave also search for
@@ -77,6 +80,8 @@ def certify(
     check_same_data(coreset, source)
     rng = np.random.default_rng(seed)
     sampled = _draw(rng, coreset, draws, sampler)
+    if sampler is None and not coreset.model.log_concave:
+        sampled = _draw_modes(rng, coreset, sampled) or sampled
     flat = sampled.draws.reshape(-1, coreset.model.dim)
     ratios = log_ratios(coreset, source, flat, executor).reshape(sampled.draws.shape[:2])
     if not sampled.independent:
@@ -100,8 +105,10 @@ def check_same_data(coreset: Coreset, data: Data) -> None:
             f"{coreset.total_count:,g}; this data has {data.num_rows:,} rows and "
             f"{data.total_count:,g}: pass the data it was built from"
         )
-    rows = data.take(coreset.indices)
-    for name, ours in coreset.rows.fields.items():
+    # Learned rows have negative numbers: there is nothing in the data to compare them with.
+    taken = np.flatnonzero(coreset.indices >= 0)
+    rows = data.take(coreset.indices[taken])
+    for name, ours in coreset.rows.take(taken).fields.items():
         theirs = rows.fields.get(name)
         if theirs is None or theirs.shape != ours.shape:
             shape = "missing" if theirs is None else f"of shape {theirs.shape[1:]}"
@@ -113,7 +120,7 @@ def check_same_data(coreset: Coreset, data: Data) -> None:
         other = np.argwhere(~np.isclose(ours, theirs, rtol=1e-9, atol=0.0))
         if other.size:
             raise ValueError(
-                f"row {coreset.indices[other[0, 0]]} of this data differs from the coreset's in "
+                f"row {coreset.indices[taken[other[0, 0]]]} of this data differs from the coreset's in "
                 f"{name!r}: pass the data the coreset was built from, in its order"
             )
 
@@ -142,6 +149,22 @@ def _draw(
     thin = max(2, -(-MIN_CHAIN // each))
     result = sampler.run(rng, model, rows, weights, num_draws=thin * each)
     return _Sampled(result.draws[:, ::thin], False, result.max_rhat, result.num_divergences)
+
+
+def _draw_modes(
+    rng: np.random.Generator, coreset: Coreset, chains: _Sampled
+) -> _Sampled | None:
+    """Draws from all modes of π_w if it has several, since a chain may stay in one of them."""
+    model, rows, weights = coreset.model, coreset.rows, coreset.weights
+    starts = np.vstack([prior_starts(rng, coreset), chains.draws[:, -1]])
+    modes = distinct_modes(find_modes(model, rows, weights, starts))
+    if len(modes) < 2 or shares_of(modes)[1] < NEGLIGIBLE:
+        return None
+    number = chains.draws.shape[0] * chains.draws.shape[1]
+    mixture = mixture_draws(rng, model, rows, weights, number, modes)
+    if mixture.pareto_k > MAX_PARETO_K or mixture.effective < number:
+        return None
+    return _Sampled(mixture.draws[None], independent=True)
 
 
 def _sampling_trouble(sampled: _Sampled) -> str | None:

@@ -7,14 +7,19 @@ draws of the prior, and weighed by Laplace's approximation e^{log density} · |L
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
 import numpy as np
 
 from corebayes.samplers.laplace import Laplace, full_log_density, full_posterior
+from corebayes.samplers.mode_search import (
+    Mode,
+    distinct_modes,
+    find_modes,
+    lies_in,
+    log_volume,
+    shares_of,
+)
 from corebayes.scan.query import Executor
-from corebayes.types import Array, Block, Coreset, Data, Gaussian, Model
+from corebayes.types import Array, Block, Coreset, Data, Model
 
 NUM_STARTS = 12
 # Rows of the subsample on which modes of π are looked for before any further pass.
@@ -22,13 +27,6 @@ SUBSAMPLE_ROWS = 1000
 # A mode with less than this share of the mass cannot matter to a certificate.
 NEGLIGIBLE = 1e-3
 MAX_FULL_SEARCHES = 4
-
-
-class Mode(NamedTuple):
-    """A local Laplace fit and the log of its mass, up to a constant."""
-
-    fit: Gaussian
-    log_mass: float
 
 
 def unvisited_mode(
@@ -42,18 +40,18 @@ def unvisited_mode(
     model = coreset.model
     # Modes that draws do visit are needed too, to weigh the others against.
     visited = list(rng.choice(draws, size=3, axis=0))
-    starts = [*_prior(coreset).draw(rng, NUM_STARTS), *visited]
-    ours = list(_modes(model, coreset.rows, coreset.weights, starts))
+    starts = [*prior_starts(rng, coreset), *visited]
+    ours = list(find_modes(model, coreset.rows, coreset.weights, starts))
     missed = _heavy_unvisited(ours, draws)
     if missed is not None:
         return _reason("the coreset posterior", missed)
     rows, weights, scale = _subsample(rng, data)
-    candidates = list(_modes(model, rows, weights, starts))
+    candidates = list(find_modes(model, rows, weights, starts))
     if scale == 1.0:
         missed = _heavy_unvisited(candidates, draws)
     else:
         # A mode of the subsample lies √scale posterior widths from the one it stands for.
-        away = [mode for mode in candidates if not _visited(mode.fit, draws, 1.0 + scale)]
+        away = [mode for mode in candidates if not lies_in(mode.fit, draws, 1.0 + scale)]
         away = sorted(away, key=lambda mode: -mode.log_mass)[:MAX_FULL_SEARCHES]
         if not away:
             return None
@@ -75,41 +73,13 @@ def _reason(which: str, missed: tuple[Mode, float]) -> str:
 
 def _heavy_unvisited(modes: list[Mode], draws: Array) -> tuple[Mode, float] | None:
     """The heaviest distinct mode away from all draws, and its share of the mass."""
-    distinct: list[Mode] = []
-    for mode in sorted(modes, key=lambda mode: -mode.log_mass):
-        if not any(_visited(known.fit, mode.fit.mean[None], 1e-2) for known in distinct):
-            distinct.append(mode)
+    distinct = distinct_modes(modes)
     if not distinct:
         return None
-    shares = np.exp([mode.log_mass - distinct[0].log_mass for mode in distinct])
-    for mode, share in zip(distinct, shares / shares.sum(), strict=True):
-        if share > NEGLIGIBLE and not _visited(mode.fit, draws, 1.0):
+    for mode, share in zip(distinct, shares_of(distinct), strict=True):
+        if share > NEGLIGIBLE and not lies_in(mode.fit, draws, 1.0):
             return mode, float(share)
     return None
-
-
-def _visited(fit: Gaussian, draws: Array, scale: float) -> bool:
-    """Whether a draw lies where draws of N(mean, scale · LLᵀ) do: ‖z‖² ≤ d + 4 √(2d)."""
-    z = np.linalg.solve(fit.factor, (draws - fit.mean).T)
-    dim = fit.mean.size
-    nearest = float(np.min(np.einsum("is,is->s", z, z)))
-    return nearest <= scale * (dim + 4.0 * np.sqrt(2.0 * dim))
-
-
-def _modes(model: Model, rows: Block, weights: Array, starts: list[Array]) -> Iterator[Mode]:
-    """The modes of log π_0 + Σ w f that Newton's method reaches from the starts."""
-    for start in starts:
-        with np.errstate(all="ignore"):
-            try:
-                fit = Laplace().fit(model, rows, weights, start)
-            except (FloatingPointError, np.linalg.LinAlgError):
-                continue
-            gradient = model.log_prior_gradient(fit.mean) + model.gradient(fit.mean, rows, weights)
-            value = model.log_prior(fit.mean[None])[0]
-            value += model.sum_potentials(fit.mean[None], rows, weights)[0]
-        # ‖Lᵀ∇‖ is the distance to the mode in its own standard deviations.
-        if np.isfinite(value) and np.linalg.norm(fit.factor.T @ gradient) < 1e-2:
-            yield Mode(fit, float(value) + _log_volume(fit))
 
 
 def _full_mode(model: Model, data: Data, executor: Executor, start: Array) -> Mode:
@@ -117,16 +87,13 @@ def _full_mode(model: Model, data: Data, executor: Executor, start: Array) -> Mo
 
     fit = full_posterior(model, data, executor, start=start, tolerance=1e-8)
     height = full_log_density(model, data, executor, fit.mean)
-    return Mode(fit, height + _log_volume(fit))
+    return Mode(fit, height + log_volume(fit))
 
 
-def _log_volume(fit: Gaussian) -> float:
-    return float(np.linalg.slogdet(fit.factor)[1])
-
-
-def _prior(coreset: Coreset) -> Gaussian:
-    """The prior, or its Laplace approximation where it is not Gaussian."""
-    return Laplace().fit(coreset.model, coreset.rows.take(slice(0, 0)), np.empty(0))
+def prior_starts(rng: np.random.Generator, coreset: Coreset) -> Array:
+    """Draws of the prior, or of its Laplace approximation where it is not Gaussian."""
+    nothing = coreset.rows.take(slice(0, 0))
+    return Laplace().fit(coreset.model, nothing, np.empty(0)).draw(rng, NUM_STARTS)
 
 
 def _subsample(rng: np.random.Generator, data: Data) -> tuple[Block, Array, float]:
