@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from typing import Self
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
+from corebayes.models.autodiff import Derivatives, float64, jax_derivatives
 from corebayes.models.finite_differences import (
     difference_gradient,
     difference_hessian,
@@ -27,8 +31,9 @@ class CustomModel:
     shape (n, S); `log_prior(draws)` returns (S,). The block has the fields of the data, such as
     `block.X` and `block.y`. Derivatives are of Σ_n w_n log p(x_n | θ): `gradient(theta, block,
     weights)` (d,) and `hessian(theta, block, weights)` (d, d), and `log_prior_gradient(theta)`
-    and `log_prior_hessian(theta)`. Those not given are taken by central differences, from
-    4·d draws for a gradient and about 2·d² for a Hessian. Functions must be defined at module
+    and `log_prior_hessian(theta)`. Those not given are taken by JAX when the functions are JAX
+    functions, else by central differences, from 4·d draws for a gradient and about 2·d² for a
+    Hessian. Functions must be defined at module
     level to be sent to other processes.
     """
 
@@ -60,6 +65,7 @@ class CustomModel:
         self._log_prior_hessian = log_prior_hessian
         self._names: tuple[str, ...] = tuple(names or (f"theta[{k}]" for k in range(dim)))
         self._log_concave = log_concave
+        self._first_rows: Block | None = None
 
     def __repr__(self) -> str:
         name = getattr(self._log_likelihood, "__name__", repr(self._log_likelihood))
@@ -80,6 +86,26 @@ class CustomModel:
     def bind(self, data: Data) -> Self:
         """Try every given function on the first rows, so that a wrong shape shows at once."""
         block = data.read(0, min(ROWS_TRIED, data.num_rows))
+        bound = copy.copy(self)
+        bound._first_rows = block
+        bound._try(block)
+        return bound
+
+    @cached_property
+    def _by_jax(self) -> Derivatives | None:
+        """Derivatives from JAX, if the model is bound and JAX can follow its functions."""
+        if self._first_rows is None:
+            return None
+        return jax_derivatives(self._log_likelihood, self._log_prior, self._dim, self._first_rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled functions cannot be sent to another process, which compiles its own.
+        return {name: value for name, value in self.__dict__.items() if name != "_by_jax"}
+
+    def _precisely(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self._by_jax is None else float64()
+
+    def _try(self, block: Block) -> None:
         # Numbers of rows and draws differ, so that a transposed answer cannot pass.
         draws = np.zeros((len(block) + 1, self._dim))
         self.potentials(draws, block)
@@ -93,11 +119,11 @@ class CustomModel:
             _checked(self._log_prior_gradient(theta), (dim,), "log_prior_gradient", "(d,)")
         if self._log_prior_hessian is not None:
             _checked(self._log_prior_hessian(theta), (dim, dim), "log_prior_hessian", "(d, d)")
-        return self
 
     def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
         shape = (len(block), draws.shape[0])
-        values = _checked(self._log_likelihood(draws, block), shape, "log_likelihood", "(n, S)")
+        with self._precisely():
+            values = _checked(self._log_likelihood(draws, block), shape, "log_likelihood", "(n, S)")
         if out is not None:
             np.copyto(out, values)
         return values if out is None else out
@@ -113,6 +139,8 @@ class CustomModel:
             return np.zeros(self._dim)
         if self._gradient is not None:
             return self._gradient(theta, block, weights)
+        if self._by_jax is not None:
+            return self._by_jax.gradient(theta, block, weights)
         return difference_gradient(lambda draws: self.sum_potentials(draws, block, weights), theta)
 
     def hessian(self, theta: Array, block: Block, weights: Array) -> Array:
@@ -124,6 +152,8 @@ class CustomModel:
         if self._gradient is not None:
             given = self._gradient
             return difference_jacobian(lambda point: given(point, block, weights), theta)
+        if self._by_jax is not None:
+            return self._by_jax.hessian(theta, block, weights)
         return difference_hessian(lambda draws: self.sum_potentials(draws, block, weights), theta)
 
     def slopes(self, theta: Array, block: Block, weights: Array) -> tuple[Array, Array]:
@@ -133,11 +163,14 @@ class CustomModel:
         return np.zeros(len(block))
 
     def log_prior(self, draws: Array) -> Array:
-        return _checked(self._log_prior(draws), (draws.shape[0],), "log_prior", "(S,)")
+        with self._precisely():
+            return _checked(self._log_prior(draws), (draws.shape[0],), "log_prior", "(S,)")
 
     def log_prior_gradient(self, theta: Array) -> Array:
         if self._log_prior_gradient is not None:
             return self._log_prior_gradient(theta)
+        if self._by_jax is not None:
+            return self._by_jax.log_prior_gradient(theta)
         return difference_gradient(self.log_prior, theta)
 
     def log_prior_hessian(self, theta: Array) -> Array:
@@ -145,6 +178,8 @@ class CustomModel:
             return self._log_prior_hessian(theta)
         if self._log_prior_gradient is not None:
             return difference_jacobian(self._log_prior_gradient, theta)
+        if self._by_jax is not None:
+            return self._by_jax.log_prior_hessian(theta)
         return difference_hessian(self.log_prior, theta)
 
 

@@ -1,0 +1,115 @@
+"""Derivatives of a custom model by JAX, when its functions are JAX functions.
+
+Whether they are is found out by trying: a function that can be traced gets its gradients and
+Hessians from JAX, any other from differences. Compiled code is for one number of rows, so rows are
+padded to a few sizes with copies of the first row at weight zero. All of it is in float64: the
+flag is raised only around the calls from here, so the user's JAX stays as configured.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corebayes.types import Array, Block
+
+SMALLEST = 32
+
+
+class Derivatives(NamedTuple):
+    """Gradient and Hessian of Σ_n w_n f_n at θ, and of the log prior."""
+
+    gradient: Callable[[Array, Block, Array], Array]
+    hessian: Callable[[Array, Block, Array], Array]
+    log_prior_gradient: Callable[[Array], Array]
+    log_prior_hessian: Callable[[Array], Array]
+
+
+def jax_derivatives(
+    log_likelihood: Callable[[Any, Block], Any],
+    log_prior: Callable[[Any], Any],
+    dim: int,
+    block: Block,
+) -> Derivatives | None:
+    """The derivatives by JAX; None when it is not in use or cannot follow the functions."""
+    # Functions that call JAX have imported it.
+    jax: Any = sys.modules.get("jax")
+    if jax is None or not _can_trace(jax, log_likelihood, log_prior, dim, block):
+        return None
+
+    def weighted(theta: Any, fields: dict[str, Any], weights: Any) -> Any:
+        return weights @ log_likelihood(theta[None, :], Block(fields))[:, 0]
+
+    def prior(theta: Any) -> Any:
+        return log_prior(theta[None, :])[0]
+
+    functions = [
+        jax.jit(derivative(function))
+        for function in (weighted, prior)
+        for derivative in (jax.grad, jax.hessian)
+    ]
+
+    def of_rows(function: Any) -> Callable[[Array, Block, Array], Array]:
+        def evaluate(theta: Array, block: Block, weights: Array) -> Array:
+            fields, padded = _padded(block, weights)
+            with float64():
+                return np.asarray(function(theta, fields, padded), dtype=np.float64)
+
+        return evaluate
+
+    def of_prior(function: Any) -> Callable[[Array], Array]:
+        def evaluate(theta: Array) -> Array:
+            with float64():
+                return np.asarray(function(theta), dtype=np.float64)
+
+        return evaluate
+
+    return Derivatives(
+        of_rows(functions[0]), of_rows(functions[1]), of_prior(functions[2]), of_prior(functions[3])
+    )
+
+
+def _can_trace(
+    jax: Any,
+    log_likelihood: Callable[[Any, Block], Any],
+    log_prior: Callable[[Any], Any],
+    dim: int,
+    block: Block,
+) -> bool:
+    theta = np.zeros((1, dim))
+    try:
+        with float64():
+            jax.eval_shape(_of_draws(log_likelihood, block), theta)
+            jax.eval_shape(log_prior, theta)
+    except Exception:
+        # NumPy functions raise errors of many kinds when they are handed a tracer.
+        return False
+    return True
+
+
+def _of_draws(log_likelihood: Callable[[Any, Block], Any], block: Block) -> Callable[[Any], Any]:
+    def evaluate(draws: Any) -> Any:
+        return log_likelihood(draws, block)
+
+    return evaluate
+
+
+def float64() -> AbstractContextManager[Any]:
+    """JAX in float64 in this thread until the block ends, whatever the user's JAX is set to."""
+    jax: Any = sys.modules["jax"]
+    return jax.enable_x64(True)
+
+
+def _padded(block: Block, weights: Array) -> tuple[dict[str, Array], Array]:
+    """Fields and weights of a number of rows that is a power of two."""
+    size = max(SMALLEST, 1 << (len(block) - 1).bit_length())
+    missing = size - len(block)
+    fields = {
+        name: np.concatenate([values, np.repeat(values[:1], missing, axis=0)])
+        for name, values in block.fields.items()
+    }
+    return fields, np.concatenate([weights, np.zeros(missing)])
