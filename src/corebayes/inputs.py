@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import corebayes as cb
 from corebayes.constructions import Construction
 from corebayes.data import as_data
 from corebayes.data.frames import import_pyarrow
+from corebayes.scan.query import Executor
 from corebayes.types import Data, Model
 
 
@@ -51,6 +53,7 @@ METHODS: dict[str, Callable[[], Construction]] = {
     "uniform": cb.Uniform,
 }
 SUFFIXES = (".parquet", ".csv", ".npz", ".npy")
+IN_MEMORY = (".csv", ".npz")
 
 
 def make_model(name: str, options: ModelOptions) -> Model:
@@ -81,27 +84,46 @@ def make_method(name: str) -> Construction:
 
 
 def read_rows(path: Path, columns: Columns) -> Data:
-    """The rows of a file, checked; all of them in memory."""
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
-    if path.suffix not in SUFFIXES:
-        raise ValueError(f"cannot read {path}: rows come as {', '.join(SUFFIXES)}")
-    if path.suffix == ".npz":
-        return _read_npz(path, columns)
-    if path.suffix == ".npy":
-        return _read_npy(path, columns)
-    return as_data(_read_table(path), **columns._asdict())
+    """The rows of a file, of a folder or of all files that match a pattern, checked.
+
+    Parquet and .npy are read part by part in every pass; .csv and .npz are held in memory.
+    """
+    if path.suffix in IN_MEMORY and not path.is_dir():
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file {path}")
+        if path.suffix == ".npz":
+            return _read_npz(path, columns)
+        return as_data(_read_csv(path), **columns._asdict())
+    if path.suffix not in SUFFIXES and not path.is_dir():
+        raise ValueError(
+            f"cannot read {path}: rows come as {', '.join(SUFFIXES)} or as a folder of .parquet"
+        )
+    return as_data(str(path), **columns._asdict())
 
 
-def _read_table(path: Path) -> Any:
+@contextmanager
+def make_executor(workers: int | None, scheduler: str | None) -> Generator[Executor | None]:
+    """Worker processes or a Dask cluster for as long as the context lasts; neither is inline."""
+    if workers is not None and scheduler is not None:
+        raise ValueError("--workers starts processes here and --dask uses a cluster: give one")
+    if workers is not None:
+        with cb.processes(workers) as executor:
+            yield executor
+    elif scheduler is not None:
+        executor = cb.dask(scheduler)
+        with executor.client:
+            yield executor
+    else:
+        yield None
+
+
+def _read_csv(path: Path) -> Any:
     pyarrow = import_pyarrow()
     try:
-        if path.suffix == ".csv":
-            return import_pyarrow("pyarrow.csv").read_csv(path)
-        return import_pyarrow("pyarrow.parquet").read_table(path)
+        return import_pyarrow("pyarrow.csv").read_csv(path)
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"cannot read {path} as {path.suffix[1:]}: {reason}") from error
+        raise ValueError(f"cannot read {path} as csv: {reason}") from error
 
 
 def _read_npz(path: Path, columns: Columns) -> Data:
@@ -122,43 +144,14 @@ def _read_npz(path: Path, columns: Columns) -> Data:
     return as_data(source, counts=counts, on_bad=columns.on_bad)
 
 
-def _read_npy(path: Path, columns: Columns) -> Data:
-    """A matrix whose columns are called by their numbers: `--target 3`."""
-    matrix = _load_numpy(path)["X"]
-    if matrix.ndim != 2:
-        raise ValueError(f"{path} must hold a matrix of rows, its shape is {matrix.shape}")
-    names = [str(column) for column in range(matrix.shape[1])]
-
-    def position(name: str, option: str) -> int:
-        if name not in names:
-            last = len(names) - 1
-            raise ValueError(f"--{option} {name}: the columns of {path} are numbered 0 to {last}")
-        return int(name)
-
-    taken = {
-        option: position(name, option)
-        for option, name in (("target", columns.target), ("counts", columns.counts))
-        if name is not None
-    }
-    if columns.features is None:
-        features = [k for k in range(len(names)) if k not in taken.values()]
-    else:
-        features = [position(name, "features") for name in columns.features]
-    X = matrix[:, features]
-    source = (X, matrix[:, taken["target"]]) if "target" in taken else X
-    counts = matrix[:, taken["counts"]] if "counts" in taken else None
-    return as_data(source, counts=counts, on_bad=columns.on_bad)
-
-
 def _load_numpy(path: Path) -> dict[str, Any]:
-    """The arrays of a .npz, or of a .npy as X. Pickled objects are never loaded."""
+    """The arrays of a .npz. Pickled objects are never loaded."""
     try:
         with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            return {"X": loaded} if path.suffix == ".npy" else dict(loaded)
+            return dict(np.load(file, allow_pickle=False))
     except Exception as error:
         # A damaged file makes NumPy stumble in many ways that mean the same to the caller.
-        raise ValueError(f"cannot read {path} as {path.suffix[1:]}: {error}") from error
+        raise ValueError(f"cannot read {path} as npz: {error}") from error
 
 
 def _named(name: str, choices: dict[str, Any], kind: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from corebayes.samplers.exact import is_conjugate
+from corebayes.scan.budget import Budget
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import Executor, Query, Statistics, scan
 from corebayes.types import Data, Gaussian, Indices, Model, Points
@@ -23,14 +24,20 @@ class Problem:
     model: Model
     data: Data
     executor: Executor = field(default_factory=Inline)
+    budget: Budget | None = None
+    """The memory that a pass may take; None leaves it at its default of a few megabytes."""
     rows_scanned: int = 0
     closed_form: Any = field(default=None, repr=False)
     """What the closed-form geometry derives from the statistics, once."""
 
+    def __post_init__(self) -> None:
+        if self.budget is not None and self.executor == Inline():
+            self.executor = Inline(threads=self.budget.num_threads(self.data))
+
     def ask(self, query: Query[Answer], rows: Indices | None = None) -> Answer:
         """One pass over all rows, or over the given sorted row numbers."""
         self.rows_scanned += self.data.num_rows if rows is None else rows.size
-        return scan(query, self.data, self.executor, rows)
+        return scan(query, self.data, self.executor, rows, self.budget)
 
     @cached_property
     def statistics(self) -> Any:

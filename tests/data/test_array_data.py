@@ -132,15 +132,6 @@ def test_types_of_numbers_are_kept_and_read_as_float64(dtype):
     np.testing.assert_array_equal(data.read(0, 3).X, X.astype(float))
 
 
-def test_memory_map_is_not_loaded(tmp_path):
-    X, y = rows()
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    data = as_data((mapped, y))
-    assert np.shares_memory(data.fields["X"], mapped)
-    assert data.fingerprint() == as_data((X, y)).fingerprint()
-
-
 def test_shards_cover_all_rows_in_order():
     data = as_data(np.zeros((40_000, 1)))
     assert list(data.shards) == [(0, 16_384), (16_384, 32_768), (32_768, 40_000)]

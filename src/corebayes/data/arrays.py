@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from corebayes.types import Array, Block, Indices
 
 
-def _no_rows() -> Indices:
+def no_rows() -> Indices:
     return np.empty(0, dtype=np.int64)
 
 
@@ -34,7 +34,7 @@ class ArrayData:
     column_names: tuple[str, ...] = ()
     target_name: str = "y"
     """What the column behind the field `y` is called where it came from."""
-    dropped: Indices = field(default_factory=_no_rows)
+    dropped: Indices = field(default_factory=no_rows)
     """Sorted numbers of rows left out for a NaN or infinite value. They keep their numbers,
     count zero times, and read as zero where the bad value was."""
     shard_rows: int = 16_384
@@ -76,20 +76,7 @@ class ArrayData:
 
     def take(self, rows: Indices) -> Block:
         """Copies of the rows with these numbers, in this order; a row may be taken twice."""
-        numbers = np.asarray(rows)
-        if numbers.size == 0:
-            numbers = _no_rows()
-        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-            raise ValueError(
-                "rows to take must be a 1-D array of row numbers, "
-                f"got shape {numbers.shape} of {numbers.dtype}"
-            )
-        outside = (numbers < 0) | (numbers >= self.num_rows)
-        if outside.any():
-            raise ValueError(
-                f"there is no row {numbers[outside][0]}: "
-                f"the data has the rows 0 to {self.num_rows - 1}"
-            )
+        numbers = row_numbers(rows, self.num_rows)
         bad = np.flatnonzero(np.isin(numbers, self.dropped)) if self.num_dropped else self.dropped
         return self._block(numbers, bad)
 
@@ -111,7 +98,7 @@ class ArrayData:
 
     def _block(self, rows: slice | Indices, bad: Indices) -> Block:
         """The given rows, with zeros for what is not finite at the positions `bad`."""
-        fields = {name: _float64(array[rows], bad) for name, array in self.fields.items()}
+        fields = {name: finite_float64(array[rows], bad) for name, array in self.fields.items()}
         return Block(fields, None if self.counts is None else self.counts[rows])
 
     def __repr__(self) -> str:
@@ -125,7 +112,26 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _float64(values: NDArray[Any], bad: Indices) -> Array:
+def row_numbers(rows: Any, num_rows: int) -> Indices:
+    """The numbers of rows to take, if there are such rows."""
+    numbers = np.asarray(rows)
+    if numbers.size == 0:
+        numbers = no_rows()
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise ValueError(
+            "rows to take must be a 1-D array of row numbers, "
+            f"got shape {numbers.shape} of {numbers.dtype}"
+        )
+    outside = (numbers < 0) | (numbers >= num_rows)
+    if outside.any():
+        raise ValueError(
+            f"there is no row {numbers[outside][0]}: the data has the rows 0 to {num_rows - 1}"
+        )
+    return numbers
+
+
+def finite_float64(values: NDArray[Any], bad: Indices) -> Array:
+    """The values, with zeros for what is not finite in the rows at the positions `bad`."""
     values = np.ascontiguousarray(values, dtype=np.float64)
     if bad.size:
         values = values.copy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -17,25 +17,45 @@ def from_frame(
     frame: Frame, target: str | None, features: Sequence[str] | None, counts: Any
 ) -> ArrayData:
     """The features as one matrix X, the target as y. Cost: one copy of the columns used."""
+    roles = choose_roles(frame.names, target, features, counts)
     fields: dict[str, NDArray[Any]] = {}
-    taken: dict[str, str] = {}
-    if target is not None:
-        fields["y"] = frame.column(find(target, frame.names, "target"))
-        taken[str(target)] = "the target"
-    if isinstance(counts, (str, int)):
-        name = str(counts)
-        counts = frame.column(find(name, frame.names, "counts"))
-        if name in taken:
-            raise ValueError(f"column {name!r} cannot be the target and the counts at once")
-        taken[name] = "the counts"
-    names = _choose(frame.names, features, taken)
-    X = frame.matrix([frame.names.index(name) for name in names])
+    if roles.target is not None:
+        fields["y"] = frame.column(frame.names.index(roles.target))
+    if roles.counts is not None:
+        counts = frame.column(frame.names.index(roles.counts))
+    X = frame.matrix([frame.names.index(name) for name in roles.features])
     return ArrayData(
         fields={"X": X, **fields},
         counts=numbers.counts(counts),
-        column_names=names,
-        target_name="y" if target is None else str(target),
+        column_names=roles.features,
+        target_name=roles.target or "y",
     )
+
+
+class Roles(NamedTuple):
+    """The names of the columns that are features, target and counts."""
+
+    features: tuple[str, ...]
+    target: str | None
+    counts: str | None
+
+
+def choose_roles(
+    names: tuple[str, ...], target: Any, features: Sequence[Any] | None, counts: Any
+) -> Roles:
+    """What each column is for; `counts` that are no name are none of the columns."""
+    taken: dict[str, str] = {}
+    if target is not None:
+        find(target, names, "target")
+        taken[str(target)] = "the target"
+    name = str(counts) if isinstance(counts, (str, int)) else None
+    if name is not None:
+        find(name, names, "counts")
+        if name in taken:
+            raise ValueError(f"column {name!r} cannot be the target and the counts at once")
+        taken[name] = "the counts"
+    chosen = _choose(names, features, taken)
+    return Roles(chosen, None if target is None else str(target), name)
 
 
 def find(name: Any, names: tuple[str, ...], argument: str) -> int:
@@ -51,7 +71,7 @@ def find(name: Any, names: tuple[str, ...], argument: str) -> int:
 
 
 def _choose(
-    names: tuple[str, ...], features: Sequence[str] | None, taken: Mapping[str, str]
+    names: tuple[str, ...], features: Sequence[Any] | None, taken: Mapping[str, str]
 ) -> tuple[str, ...]:
     if isinstance(features, str):
         raise ValueError(f"features must be a list of column names, got the string {features!r}")

@@ -1,26 +1,32 @@
-"""From what a person has (arrays, pairs, mappings, frames) to checked rows."""
+"""From what a person has (arrays, pairs, mappings, frames, files) to checked rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeGuard, cast
 
 from corebayes.data import frames, numbers
 from corebayes.data.arrays import ArrayData
+from corebayes.data.blocks import is_blocks, open_blocks
 from corebayes.data.checks import check
 from corebayes.data.columns import find, from_frame
+from corebayes.data.npy import is_npy, open_npy
+from corebayes.data.parquet import is_parquet, open_parquet
+from corebayes.data.stored import Source, check_stored
+from corebayes.data.watch import path_of
 from corebayes.types import Data
 
 
 def as_data(
     source: Any,
     *,
-    target: str | None = None,
-    features: Sequence[str] | None = None,
+    target: str | int | None = None,
+    features: Sequence[str | int] | None = None,
     counts: Any = None,
     on_bad: str = "raise",
 ) -> Data:
-    """Rows in memory, checked once.
+    """Rows, checked once.
 
     `source` is one of
     - an array (n, d), or (n,) for one column: the field `X`;
@@ -28,18 +34,28 @@ def as_data(
     - a mapping from names to arrays whose first axes agree: these fields;
     - a pandas or polars frame or an Arrow table: the column `target` is `y`, the columns
       `features` are `X` (by default all columns but the target and the counts);
+    - a Parquet file, a folder or a pattern of such files ("rows/*.parquet"), a list of paths, or a
+      pyarrow dataset: columns as in a frame, read by name from every file;
+    - a .npy file, whose columns are called 0, 1, … ; in a pair or a mapping each array may be a
+      .npy file or a memory map;
+    - a function that returns an iterator of blocks, or an object that can be iterated over again:
+      each block is any of the first four;
     - an object that is already `Data`: returned as it is.
 
     `counts` says how often each row counts: an array of length n, or the name of a column.
 
     A NaN, a missing or an infinite value is an error that names row and column. With
     `on_bad="drop"` such rows keep their row numbers but count zero times, with one warning.
-    Arrays are not copied and never written to. Cost: one pass at the speed of memory, and for
-    a frame one float64 copy of the columns used.
+    Arrays are not copied and never written to. Files and blocks are never in memory as a whole:
+    they are read again in every pass, and refused when they have changed. Cost: one pass at the
+    speed of memory or of the disk, and for a frame one float64 copy of the columns used.
     """
     if on_bad not in ("raise", "drop"):
         raise ValueError(f'on_bad must be "raise" or "drop", got {on_bad!r}')
     if not _is_data(source):
+        stored = _open(source, target, features, counts)
+        if stored is not None:
+            return check_stored(stored.source, counts=stored.counts, on_bad=on_bad)
         return check(_enter(source, target, features, counts), on_bad=on_bad)
     _refuse(source, target=target, features=features, counts=counts)
     if on_bad == "drop":
@@ -47,9 +63,48 @@ def as_data(
     return source
 
 
-def _enter(
-    source: Any, target: str | None, features: Sequence[str] | None, counts: Any
-) -> ArrayData:
+@dataclass(frozen=True)
+class _Opened:
+    """A source, and counts that are none of its columns."""
+
+    source: Source
+    counts: Any
+
+
+def _open(source: Any, target: Any, features: Sequence[Any] | None, counts: Any) -> _Opened | None:
+    """What is kept outside of memory, or None for what is in it."""
+    others = None if isinstance(counts, str | int) else numbers.counts(counts)
+    if is_parquet(source):
+        return _Opened(open_parquet(source, target, features, counts), others)
+    if is_npy(source):
+        opened = open_npy(source, target, features, counts)
+        return _Opened(opened, others)
+    path = path_of(source)
+    if path is not None:
+        raise ValueError(
+            f"cannot read {path}: rows come from .parquet and .npy files, "
+            "or from a folder of .parquet files; read others into a data frame first"
+        )
+    if frames.as_frame(source) is None and not frames.is_series(source) and is_blocks(source):
+        if others is not None:
+            raise ValueError("counts of blocks must be a column: each block has its own rows")
+        return _Opened(open_blocks(source, _Enter(target, features, counts)), None)
+    return None
+
+
+@dataclass(frozen=True)
+class _Enter:
+    """Makes named arrays of a block, also in another process."""
+
+    target: Any
+    features: Any
+    counts: Any
+
+    def __call__(self, source: Any) -> ArrayData:
+        return _enter(source, self.target, self.features, self.counts)
+
+
+def _enter(source: Any, target: Any, features: Sequence[Any] | None, counts: Any) -> ArrayData:
     frame = frames.as_frame(source)
     if frame is not None:
         return from_frame(frame, target, features, counts)

@@ -52,10 +52,15 @@ def as_frame(source: Any) -> Frame | None:
         frame = _arrow_frame(import_pyarrow().table(source))
     else:
         return None
-    repeated = [name for name, number in Counter(frame.names).items() if number > 1]
+    check_names(frame.names)
+    return frame
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Columns are told apart by their names."""
+    repeated = [name for name, number in Counter(names).items() if number > 1]
     if repeated:
         raise ValueError(f"column names must differ, but these come more than once: {repeated}")
-    return frame
 
 
 def is_series(source: Any) -> bool:
@@ -78,7 +83,7 @@ def read_series(source: Any, label: str) -> Series:
         return Series(name, _pandas_column(source, name or label))
     if _is(source, "polars", "Series"):
         return Series(source.name, _polars_column(source, source.name or label))
-    return Series("", _arrow_column(source, label))
+    return Series("", arrow_column(source, label))
 
 
 def check_aligned(X: Any, y: Any) -> None:
@@ -159,14 +164,23 @@ def _arrow_frame(table: Any) -> Frame:
     names = tuple(table.column_names)
 
     def column(position: int) -> Array:
-        return _arrow_column(table.column(position), names[position])
+        return arrow_column(table.column(position), names[position])
 
     return Frame(names, table.num_rows, column)
 
 
-def _arrow_column(column: Any, name: str) -> Array:
+def arrow_column(column: Any, name: str) -> Array:
+    """An Arrow array as float64, without a copy where it is that already."""
     pyarrow = import_pyarrow()
-    kinds = pyarrow.types
+    check_arrow_type(column.type, name)
+    chunks = pyarrow.chunked_array([column]) if _is(column, "pyarrow", "Array") else column
+    # Unsafe only in that integers beyond 2^53 are rounded, as everywhere.
+    return chunks.cast(pyarrow.float64(), safe=False).to_numpy()
+
+
+def check_arrow_type(kind: Any, name: str) -> None:
+    """Refuse a column whose Arrow type is no number."""
+    kinds = import_pyarrow().types
     accepted = (
         kinds.is_integer,
         kinds.is_floating,
@@ -174,8 +188,5 @@ def _arrow_column(column: Any, name: str) -> Array:
         kinds.is_decimal,
         kinds.is_null,
     )
-    if not any(accept(column.type) for accept in accepted):
-        raise not_numbers(f"column {name!r}", f"type {column.type}")
-    chunks = pyarrow.chunked_array([column]) if _is(column, "pyarrow", "Array") else column
-    # Unsafe only in that integers beyond 2^53 are rounded, as everywhere.
-    return chunks.cast(pyarrow.float64(), safe=False).to_numpy()
+    if not any(accept(kind) for accept in accepted):
+        raise not_numbers(f"column {name!r}", f"type {kind}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
+from corebayes.scan.query import Pass, Shard
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Inline:
 
     threads: int | None = None
 
-    def map(self, function: Callable[[Any], T], tasks: Sequence[Any]) -> Iterator[T]:
-        threads = min(self.threads or os.cpu_count() or 1, len(tasks))
+    def map(self, work: Pass, shards: Sequence[Shard]) -> Iterator[Any]:
+        threads = min(self.threads or os.cpu_count() or 1, len(shards))
         with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-            yield from pool.map(function, tasks)
+            yield from pool.map(work, shards)
 
 
 @cache

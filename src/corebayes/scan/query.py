@@ -8,16 +8,18 @@ memory is O(block_rows · S) for each worker, never N · S.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from corebayes.types import Array, Block, Data, Indices, Model, Points, TangentSpace
 
+if TYPE_CHECKING:
+    from corebayes.scan.budget import Budget
+
 Answer = TypeVar("Answer")
-T = TypeVar("T")
 
 
 class Query(Protocol[Answer]):
@@ -37,35 +39,78 @@ class Query(Protocol[Answer]):
         ...
 
 
-class Executor(Protocol):
-    """Runs the shards of one pass and hands back their answers in order."""
+class Shard(NamedTuple):
+    """A worker's task: a range of rows, or the given sorted row numbers in it."""
 
-    def map(self, function: Callable[[Any], T], tasks: Sequence[Any]) -> Iterator[T]: ...
+    start: int
+    stop: int
+    rows: Indices | None = None
+
+    def __str__(self) -> str:
+        return f"rows {self.start:,} to {self.stop - 1:,}"
 
 
-class Task(NamedTuple):
-    """One shard of one pass."""
+@runtime_checkable
+class Streamed(Protocol):
+    """Data that hands over a shard in parts instead of at once."""
+
+    @property
+    def part_rows(self) -> int:
+        """Rows of the largest part."""
+        ...
+
+    def stream(
+        self, start: int, stop: int, rows: Indices | None = None
+    ) -> Iterator[tuple[Indices, Block]]:
+        """Numbers and rows of a range, or of the given row numbers in it, by parts."""
+        ...
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One question to one data set. Calling it with a shard answers for that shard.
+
+    It is a pure function of the shard, whoever calls it: any worker, once or twice.
+    """
 
     query: Query[Any]
     data: Data
-    start: int
-    stop: int
-    rows: Indices | None
+    block_rows: int
+
+    def __call__(self, shard: Shard) -> Any:
+        """Read one shard and fold the answers of its blocks."""
+        result = None
+        for numbers, part in _parts(self.data, shard):
+            for first in range(0, len(part), self.block_rows):
+                block = slice(first, first + self.block_rows)
+                answer = self.query.answer(part.take(block), numbers[block])
+                result = answer if result is None else self.query.merge(result, answer)
+        return result
+
+
+class Executor(Protocol):
+    """Answers the shards of one pass and hands back the answers in their order."""
+
+    def map(self, work: Pass, shards: Sequence[Shard]) -> Iterator[Any]: ...
 
 
 def scan(
-    query: Query[Answer], data: Data, executor: Executor, rows: Indices | None = None
+    query: Query[Answer],
+    data: Data,
+    executor: Executor,
+    rows: Indices | None = None,
+    budget: Budget | None = None,
 ) -> Answer:
     """Ask every row, or only the given sorted row numbers. Cost: one pass over those rows."""
-    tasks = [
-        Task(query, data, start, stop, _within(rows, start, stop)) for start, stop in data.shards
-    ]
+    shards = [Shard(start, stop, _within(rows, start, stop)) for start, stop in data.shards]
     if rows is not None:
-        tasks = [task for task in tasks if task.rows is not None and task.rows.size]
-    if len(tasks) == 1:
+        shards = [shard for shard in shards if shard.rows is not None and shard.rows.size]
+    block_rows = query.block_rows if budget is None else budget.block_rows(query, data)
+    work = Pass(query, data, block_rows)
+    if len(shards) == 1:
         # One small shard is the inner loop of every weight update: no executor, no overhead.
-        return answer_shard(tasks[0])
-    answers = executor.map(answer_shard, tasks)
+        return work(shards[0])
+    answers = executor.map(work, shards)
     result = next(answers)
     for answer in answers:
         result = query.merge(result, answer)
@@ -83,22 +128,14 @@ def rows_of_width(width: int) -> int:
     return min(max(BLOCK_VALUES // width, 64), 4096)
 
 
-def answer_shard(task: Task) -> Any:
-    """Read one shard and fold the answers of its blocks."""
-    query, data, start, stop, rows = task
-    if rows is None:
-        shard, numbers = data.read(start, stop), np.arange(start, stop)
+def _parts(data: Data, shard: Shard) -> Iterator[tuple[Indices, Block]]:
+    start, stop, rows = shard
+    if isinstance(data, Streamed):
+        yield from data.stream(start, stop, rows)
+    elif rows is None:
+        yield np.arange(start, stop), data.read(start, stop)
     else:
-        shard, numbers = data.take(rows), rows
-    block_rows = query.block_rows
-    if len(shard) <= block_rows:
-        return query.answer(shard, numbers)
-    result = None
-    for first in range(0, len(shard), block_rows):
-        part = slice(first, first + block_rows)
-        answer = query.answer(shard.take(part), numbers[part])
-        result = answer if result is None else query.merge(result, answer)
-    return result
+        yield rows, data.take(rows)
 
 
 def _within(rows: Indices | None, start: int, stop: int) -> Indices | None:
@@ -128,8 +165,12 @@ class Totals:
     space: TangentSpace
 
     @property
+    def width(self) -> int:
+        return self.space.width
+
+    @property
     def block_rows(self) -> int:
-        return rows_of_width(self.space.width)
+        return rows_of_width(self.width)
 
     def answer(self, block: Block, numbers: Indices) -> Sums:
         total, mean = self.space.total(block)
@@ -186,8 +227,12 @@ class BestRows:
     exclude: Indices
 
     @property
+    def width(self) -> int:
+        return self.space.width
+
+    @property
     def block_rows(self) -> int:
-        return rows_of_width(self.space.width)
+        return rows_of_width(self.width)
 
     def answer(self, block: Block, numbers: Indices) -> Best:
         return self.answer_embedded(self.space.embed(block, reuse=True), block, numbers)
@@ -247,8 +292,12 @@ class Derivatives:
     theta: Array
 
     @property
+    def width(self) -> int:
+        return self.theta.size
+
+    @property
     def block_rows(self) -> int:
-        return rows_of_width(self.theta.size)
+        return rows_of_width(self.width)
 
     def answer(self, block: Block, numbers: Indices) -> Slopes:
         weights = block.multiplicity()
@@ -266,8 +315,12 @@ class Statistics:
     model: Any
 
     @property
+    def width(self) -> int:
+        return self.model.dim
+
+    @property
     def block_rows(self) -> int:
-        return rows_of_width(self.model.dim)
+        return rows_of_width(self.width)
 
     def answer(self, block: Block, numbers: Indices) -> Any:
         return self.model.statistics(block, block.multiplicity())

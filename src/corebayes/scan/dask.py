@@ -1,0 +1,240 @@
+"""The pass on a Dask cluster, by plain submission of tasks.
+
+A task carries its shard and what it takes to answer it, so that no worker waits for another: a
+hung one would hold up all that fetch from it. Data too large for that, which is data in memory, is
+scattered to the workers instead.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import queue
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+from corebayes.scan.dispatch import Event, checked_deadline, dispatch
+from corebayes.scan.inline import one_blas_thread
+from corebayes.scan.query import Pass, Shard
+from corebayes.scan.shipping import packed
+
+# Longer parcels are scattered once instead of sent with every task.
+LARGEST_PARCEL = 1 << 20
+# Tasks at the cluster for each of its threads: one that runs and one that waits.
+TASKS_A_THREAD = 2
+# How long a number of workers is believed, in seconds.
+SECONDS_BELIEVED = 1.0
+# Unpacked queries and data that a worker keeps.
+NUM_KEPT = 8
+
+
+class Dask:
+    """Shards on the workers of a `distributed.Client`; see `dask`."""
+
+    def __init__(self, client: Any, *, deadline: float | None = None) -> None:
+        try:
+            distributed: Any = importlib.import_module("distributed")
+        except ImportError as error:
+            raise ImportError(
+                'a Dask cluster needs dask.distributed: pip install "corebayes[cluster]"',
+                name="distributed",
+            ) from error
+        if isinstance(client, str):
+            client = distributed.Client(client)
+        if not isinstance(client, distributed.Client):
+            raise TypeError(
+                "dask() takes a distributed.Client or the address of a scheduler, "
+                f"got {type(client).__name__}"
+            )
+        self.client = client
+        self.deadline = checked_deadline(deadline)
+        self._suspects: set[str] = set()
+        self._data: _Parcel | None = None
+
+    def map(self, work: Pass, shards: Sequence[Shard]) -> Iterator[Any]:
+        if self._data is None or self._data.content is not work.data:
+            self._data = _Parcel(work.data, "the data")
+        query = _Parcel((work.query, work.block_rows), "the query with its model")
+        crew = _Crew(self.client, query, self._data, self._suspects)
+        yield from dispatch(crew, shards, self.deadline)
+
+    def __repr__(self) -> str:
+        return f"dask({self.client.scheduler.address!r})"
+
+
+def dask(client: Any, *, deadline: float | None = None) -> Dask:
+    """Passes on a Dask cluster: a `distributed.Client`, or the address of its scheduler.
+
+    Files must be there under the same paths on every machine. `deadline` is how many seconds a
+    shard may take before it is sent to another worker as well (default: 30, or 20 times the
+    median of the shards so far). The answers have the same bits as those of one process. The
+    cluster stays the caller's: nothing is started or closed.
+    """
+    return Dask(client, deadline=deadline)
+
+
+@dataclass(eq=False)
+class _Parcel:
+    """Something packed once, and known to workers by its token."""
+
+    content: Any
+    what: str
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def __post_init__(self) -> None:
+        self._bytes = packed(self.content, self.what)
+        self._scattered: Any = None
+
+    def argument(self, client: Any, workers: list[str] | None, *, anew: bool = False) -> Any:
+        """What a task takes: the bytes, or the future of them."""
+        if len(self._bytes) <= LARGEST_PARCEL:
+            return self._bytes
+        if self._scattered is None or anew:
+            self._scattered = client.scatter(
+                self._bytes, broadcast=True, hash=False, workers=workers
+            )
+        return self._scattered
+
+
+@dataclass
+class _Crew:
+    """Tasks at the cluster, a few for each thread so that deadlines mean something."""
+
+    client: Any
+    query: _Parcel
+    data: _Parcel
+    suspects: set[str]
+    """Workers that have left a shard unanswered; nothing is sent to them while there are others."""
+
+    def __post_init__(self) -> None:
+        self._futures: dict[int, Any] = {}
+        self._late: set[int] = set()
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._threads: dict[str, int] = {}
+        self._counted = -SECONDS_BELIEVED
+        self._renew = False
+        # Dask blames a death on every task that the worker had, so those are tried one at a time.
+        self._blamed: set[int] = set()
+        self._starts: dict[int, int] = {}
+
+    def num_free(self) -> int:
+        under_way = len(self._futures.keys() - self._late)
+        if self._blamed:
+            return 1 - under_way
+        if time.monotonic() - self._counted > SECONDS_BELIEVED:
+            self._threads = dict(self.client.nthreads())
+            self._counted = time.monotonic()
+        trusted = self._trusted() or list(self._threads)
+        # Without a worker the first tasks wait for one to come, as long as their deadline is.
+        threads = sum(self._threads[worker] for worker in trusted) or 1
+        return TASKS_A_THREAD * threads - under_way
+
+    def send(self, ticket: int, shard: Shard) -> None:
+        workers = self._trusted() if self.suspects else None
+        data = self.data.argument(self.client, workers, anew=self._renew)
+        query = self.query.argument(self.client, workers, anew=self._renew)
+        self._renew = False
+        future = self.client.submit(
+            _answer,
+            (self.query.token, query),
+            (self.data.token, data),
+            tuple(shard),
+            key=f"corebayes-{self.query.token}-{ticket}",
+            workers=workers or None,
+            pure=False,
+        )
+        self._futures[ticket] = future
+        self._starts[ticket] = shard.start
+        future.add_done_callback(partial(self._hear, ticket))
+
+    def _hear(self, ticket: int, future: Any) -> None:
+        """Called on the client's one thread for such calls, which must not wait: an answer may lie
+        with a worker that has hung since."""
+        threading.Thread(target=self._fetch, args=(ticket, future), daemon=True).start()
+
+    def _fetch(self, ticket: int, future: Any) -> None:
+        self._events.put(_heard(ticket, future))
+
+    def next_event(self, seconds: float | None) -> Event | None:
+        try:
+            event = self._events.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if event.ticket is None or event.ticket not in self._futures:
+            return None
+        del self._futures[event.ticket]
+        self._late.discard(event.ticket)
+        start = self._starts[event.ticket]
+        if event.final and start not in self._blamed:
+            self._blamed.add(start)
+            event = event._replace(final=False)
+        elif event.lost is None:
+            self._blamed.discard(start)
+        # What was scattered may have gone with a worker.
+        self._renew = self._renew or event.lost is not None
+        return event
+
+    def give_up(self, ticket: int) -> None:
+        self._late.add(ticket)
+        key = self._futures[ticket].key
+        for worker, keys in self.client.processing().items():
+            if key in keys:
+                self.suspects.add(worker)
+        self._renew = True
+
+    def stop(self) -> None:
+        for future in self._futures.values():
+            future.cancel()
+        self._futures.clear()
+
+    def _trusted(self) -> list[str]:
+        return [worker for worker in self._threads if worker not in self.suspects]
+
+
+def _heard(ticket: int, future: Any) -> Event:
+    """What became of a task."""
+    distributed: Any = importlib.import_module("distributed")
+    try:
+        if future.status == "finished":
+            return Event(ticket, answer=future.result())
+        error = future.exception() if future.status == "error" else None
+    except Exception as failure:
+        return Event(ticket, lost=f"its answer was lost ({failure})")
+    if error is None:
+        return Event(ticket, lost=f"the cluster dropped its task ({future.status})")
+    if isinstance(error, distributed.KilledWorker):
+        return Event(ticket, lost="every Dask worker that took it died", final=True)
+    return Event(ticket, error=error)
+
+
+def _answer(query: tuple[str, Any], data: tuple[str, Any], shard: tuple[Any, ...]) -> Any:
+    """The task: runs on a worker."""
+    _keep_to_one_thread()
+    asked, block_rows = _unpacked(*query)
+    return Pass(asked, _unpacked(*data), block_rows)(Shard(*shard))
+
+
+_kept: OrderedDict[str, Any] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _unpacked(token: str, content: bytes) -> Any:
+    with _lock:
+        if token not in _kept:
+            _kept[token] = pickle.loads(content)
+            if len(_kept) > NUM_KEPT:
+                _kept.popitem(last=False)
+        _kept.move_to_end(token)
+        return _kept[token]
+
+
+@cache
+def _keep_to_one_thread() -> None:
+    """For the life of the worker: to undo it after a task would disturb those beside it."""
+    one_blas_thread().__enter__()

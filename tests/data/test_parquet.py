@@ -1,0 +1,346 @@
+"""Parquet: read as the same rows in memory would be, a part at a time, and never a changed file."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import corebayes as cb
+from corebayes.data import as_data
+from corebayes.data.watch import ChangedDataError
+
+NUM_ROWS = 3000
+
+
+def make_table(num_rows=NUM_ROWS, seed=0):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, num_rows))
+    y = rng.random(num_rows) < 1 / (1 + np.exp(-(1.5 * a - 0.5 * b)))
+    n = rng.integers(4, size=num_rows)
+    return pa.table({"a": a, "b": b.astype(np.float32), "y": y, "n": n})
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_table()
+
+
+@pytest.fixture
+def folder(tmp_path, table):
+    """Three files of several row groups, the last with its columns in another order."""
+    for k, (start, stop) in enumerate([(0, 1000), (1000, 1700), (1700, NUM_ROWS)]):
+        part = table.slice(start, stop - start)
+        if k == 2:
+            part = part.select(["n", "y", "b", "a"])
+        pq.write_table(part, tmp_path / f"part-{k}.parquet", row_group_size=300)
+    return tmp_path
+
+
+def same_rows(block, other):
+    assert list(block.fields) == list(other.fields)
+    for name, values in block.fields.items():
+        np.testing.assert_array_equal(values, other.fields[name])
+        assert values.dtype == np.float64 and values.flags.c_contiguous
+    assert (block.counts is None) == (other.counts is None)
+    if block.counts is not None:
+        np.testing.assert_array_equal(block.counts, other.counts)
+
+
+def sources(folder):
+    return {
+        "folder": folder,
+        "pattern": str(folder / "part-*.parquet"),
+        "list": sorted(folder.glob("*.parquet")),
+        "dataset": pyarrow.dataset.dataset(
+            sorted(map(str, folder.glob("*.parquet"))), format="parquet"
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", ["folder", "pattern", "list", "dataset"])
+def test_every_way_to_name_the_files_gives_the_rows_of_the_table(folder, table, kind):
+    data = as_data(sources(folder)[kind], target="y", counts="n")
+    expected = as_data(table, target="y", counts="n")
+    assert (data.num_rows, data.total_count) == (NUM_ROWS, expected.total_count)
+    assert data.column_names == ("a", "b") and data.target_name == "y"
+    same_rows(data.read(0, NUM_ROWS), expected.read(0, NUM_ROWS))
+    # One row group is one shard.
+    assert data.shards[:5] == ((0, 300), (300, 600), (600, 900), (900, 1000), (1000, 1300))
+    assert data.shards[-1][1] == NUM_ROWS
+    for start, stop in data.shards:
+        same_rows(data.read(start, stop), expected.read(start, stop))
+
+
+@settings(deadline=None, max_examples=30)
+@given(rows=st.lists(st.integers(0, NUM_ROWS - 1), max_size=30), ends=st.data())
+def test_any_rows_and_any_range_are_those_of_the_table(tmp_path_factory, rows, ends):
+    path = tmp_path_factory.getbasetemp() / "rows.parquet"
+    table = make_table()
+    if not path.exists():
+        pq.write_table(table, path, row_group_size=700)
+    data, expected = as_data(path, target="y"), as_data(table, target="y")
+    numbers = np.array(rows, dtype=np.int64)
+    same_rows(data.take(numbers), expected.take(numbers))
+    start = ends.draw(st.integers(0, NUM_ROWS - 1))
+    stop = ends.draw(st.integers(start + 1, NUM_ROWS))
+    same_rows(data.read(start, stop), expected.read(start, stop))
+
+
+def test_wrong_rows_are_refused_as_for_arrays(folder):
+    data = as_data(folder, target="y")
+    with pytest.raises(ValueError, match=r"no row 3000: .* rows 0 to 2999"):
+        data.take(np.array([3, 3000]))
+    with pytest.raises(ValueError, match="1-D array of row numbers"):
+        data.take(np.array([0.5]))
+
+
+def test_each_row_group_is_read_at_most_once_and_in_parts(folder, table, monkeypatch):
+    monkeypatch.setattr("corebayes.data.parquet.PART_ROWS", 100)
+    data = as_data(folder, target="y", features=["b"])
+    read = []
+    batches = type(data.source)._batches
+
+    def counting(self, position, group, names):
+        read.append((position, group))
+        for batch in batches(self, position, group, names):
+            assert batch.num_rows <= 100 and batch.schema.names == ["b", "y"]
+            yield batch
+
+    monkeypatch.setattr(type(data.source), "_batches", counting)
+    rows = np.random.default_rng(1).permutation(NUM_ROWS)[:500]
+    same_rows(data.take(rows), as_data(table, target="y", features=["b"]).take(rows))
+    # One row is read ahead for the shapes.
+    assert len(read) - 1 <= len(data.shards) == len(set(read))
+    read.clear()
+    data.take(np.array([301, 302, 599]))
+    assert set(read) == {(0, 1)}
+
+
+def test_a_build_from_files_is_the_build_from_memory(folder, table):
+    model = cb.LogisticRegression(intercept=True)
+    options = {"target": "y", "features": ["b", "a"], "size": 12, "seed": 3}
+    expected = cb.build(model, table, **options)
+    found = cb.build(model, str(folder / "*.parquet"), **options)
+    assert np.array_equal(found.indices, expected.indices)
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-6)
+    assert found.model.parameter_names == ("b", "a", "intercept")
+    certificate = cb.certify(found, folder, target="y", features=["b", "a"])
+    assert certificate.reverse_kl is not None
+
+
+@pytest.mark.parametrize("counts", ["n", "array"])
+def test_counts_and_dropped_rows(tmp_path, table, counts):
+    a = table.column("a").to_numpy().copy()
+    a[[17, 2501]] = np.nan, np.inf
+    b = table.column("b").to_pylist()
+    b[900] = None
+    bad = table.set_column(0, "a", pa.array(a)).set_column(1, "b", pa.array(b, pa.float32()))
+    pq.write_table(bad, tmp_path / "rows.parquet", row_group_size=800)
+    given = counts if counts == "n" else np.arange(float(NUM_ROWS))
+    features = ["a", "b"]
+    message = "row 17, column 'a' of X is nan; 3 of 3,000 rows hold a NaN"
+    options = {"target": "y", "features": features, "counts": given}
+    for source in (bad, tmp_path / "rows.parquet"):
+        with pytest.raises(ValueError, match=message):
+            as_data(source, **options)
+    with pytest.warns(UserWarning, match=re.escape("3 of 3,000 rows")) as warned:
+        data = as_data(tmp_path / "rows.parquet", on_bad="drop", **options)
+    assert len(warned) == 1 and warned[0].filename == __file__
+    with pytest.warns(UserWarning):
+        expected = as_data(bad, on_bad="drop", **options)
+    assert data.total_count == expected.total_count and data.num_dropped == 3
+    same_rows(data.read(0, NUM_ROWS), expected.read(0, NUM_ROWS))
+    numbers = np.array([2501, 17, 16, 900, 17])
+    same_rows(data.take(numbers), expected.take(numbers))
+    assert data.take(numbers).counts.tolist()[:2] == [0.0, 0.0]
+
+
+def test_the_first_bad_row_of_a_later_file_has_its_number_among_all(folder, table):
+    changed = table.slice(1700).set_column(3, "n", pa.array(np.full(1300, -2)))
+    pq.write_table(changed, folder / "part-2.parquet")
+    message = re.escape("row 1700 counts -2 times; a count must be zero or positive (1,300 rows")
+    with pytest.raises(ValueError, match=message):
+        as_data(folder, target="y", counts="n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "z"}, "target: there is no column 'z'; the columns are 'a', 'b', 'y', 'n'"),
+        ({"target": "y", "features": ["aa"]}, "features: there is no column 'aa'; did you mean"),
+        ({"target": "y", "features": ["y"]}, "'y' is the target and cannot be a feature"),
+        ({"target": "y", "counts": "y"}, "cannot be the target and the counts"),
+        ({"counts": np.ones(4)}, "X has 3,000, counts has 4"),
+        ({"on_bad": "keep"}, 'on_bad must be "raise" or "drop"'),
+    ],
+)
+def test_options_are_refused_as_for_frames(folder, options, message):
+    with pytest.raises(ValueError, match=message):
+        as_data(folder, **options)
+
+
+def test_columns_that_are_no_numbers_or_not_in_every_file(folder, table):
+    words = table.append_column("word", pa.array(["x"] * NUM_ROWS))
+    pq.write_table(words, folder / "part-1.parquet")
+    with pytest.raises(ValueError, match=r"part-1.parquet has the columns \['word'\]"):
+        as_data(folder, target="y")
+    assert as_data(folder, target="y", features=["a", "b"]).num_rows == 2300 + NUM_ROWS
+    with pytest.raises(ValueError, match="column 'word' holds type string, not real numbers"):
+        as_data(folder / "part-1.parquet", target="y")
+    pq.write_table(table.drop(["b"]), folder / "part-1.parquet")
+    with pytest.raises(ValueError, match=r"part-1.parquet: there is no column 'b'"):
+        as_data(folder, target="y")
+
+
+def test_what_is_not_there_or_not_parquet(tmp_path):
+    for missing in ("no.parquet", "no*.parquet"):
+        with pytest.raises(FileNotFoundError, match=r"no.*parquet"):
+            as_data(tmp_path / missing)
+    with pytest.raises(FileNotFoundError, match="has no Parquet files"):
+        as_data(tmp_path)
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    with pytest.raises(ValueError, match=r"cannot read .*rows.parquet as parquet"):
+        as_data(tmp_path)
+    with pytest.raises(ValueError, match=r"cannot read rows.csv"):
+        as_data("rows.csv")
+    pq.write_table(make_table(0), tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="the data is empty"):
+        as_data(tmp_path)
+
+
+def test_names_of_folders_are_columns(tmp_path, table):
+    for year in (2023, 2024):
+        (tmp_path / f"year={year}").mkdir()
+        pq.write_table(table.slice(0, 5), tmp_path / f"year={year}" / "rows.parquet")
+    data = as_data(tmp_path, target="y", features=["year", "a"])
+    assert data.read(0, 10).X[:, 0].tolist() == [2023.0] * 5 + [2024.0] * 5
+    assert data.take(np.array([7])).X[0, 0] == 2024.0
+
+
+def test_a_filtered_dataset_is_refused(folder):
+    dataset = pyarrow.dataset.dataset(folder).filter(pyarrow.dataset.field("a") > 0)
+    with pytest.raises(ValueError, match="Remove the filtering"):
+        as_data(dataset, target="y")
+
+
+def test_the_fingerprint_is_of_names_layout_and_content(folder, table, tmp_path_factory):
+    def fingerprint(source=folder, **options):
+        return as_data(source, **{"target": "y", **options}).fingerprint()
+
+    same = fingerprint()
+    assert fingerprint() == same and len(same) == 64
+    moved = tmp_path_factory.mktemp("moved")
+    for file in folder.iterdir():
+        (moved / file.name).write_bytes(file.read_bytes())
+    assert fingerprint(moved) == same
+    others = [
+        fingerprint(target="n"),
+        fingerprint(features=["a"]),
+        fingerprint(features=["n", "b", "a"]),
+        fingerprint(counts="n"),
+        fingerprint(counts=np.ones(NUM_ROWS)),
+        fingerprint(folder / "part-0.parquet"),
+    ]
+    a = table.column("a").to_numpy()[:1000].copy()
+    a[500] = np.nextafter(a[500], 9.0)
+    changed = table.slice(0, 1000).set_column(0, "a", pa.array(a))
+    pq.write_table(changed, folder / "part-0.parquet", row_group_size=300)
+    others.append(fingerprint())
+    assert len({same, *others}) == 1 + len(others)
+
+
+@pytest.mark.parametrize("how", ["content", "shorter", "gone"])
+def test_a_file_that_changed_since_opening_is_refused(folder, table, how):
+    data = as_data(folder, target="y")
+    copy = pickle.loads(pickle.dumps(data))
+    file = folder / "part-1.parquet"
+    if how == "gone":
+        file.unlink()
+    elif how == "shorter":
+        pq.write_table(table.slice(1000, 600), file, row_group_size=300)
+    else:
+        content = bytearray(file.read_bytes())
+        content[300] ^= 1
+        file.write_bytes(content)
+        os.utime(file, ns=(1, 1))
+    assert len(data.read(0, 1000)) == 1000
+    message = r"part-1.parquet (changed since the data was opened|is gone)"
+    # In the process that opened it, and in another that gets it afterwards.
+    for reader in (data, copy):
+        with pytest.raises(ChangedDataError, match=message):
+            reader.read(900, 1100)
+        with pytest.raises(ChangedDataError, match=message):
+            reader.take(np.array([1500, 3]))
+
+
+def test_a_copy_elsewhere_with_another_time_is_the_same_file(folder):
+    data = as_data(folder, target="y")
+    shipped = pickle.dumps(data)
+    assert len(shipped) < 3000
+    for file in folder.iterdir():
+        os.utime(file, ns=(1, 1))
+    copy = pickle.loads(shipped)
+    assert copy.read(0, 5).X.shape == (5, 3) and copy.fingerprint() == data.fingerprint()
+
+
+MEASURE = """
+import json, resource, sys
+import numpy as np
+import corebayes as cb
+from corebayes.data import as_data
+from corebayes.scan.inline import Inline
+from corebayes.scan.query import Totals, scan
+from corebayes.tangent.monte_carlo import MonteCarloSpace
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+draws = np.random.default_rng(0).normal(size=(20, 10))
+small = as_data(sys.argv[1], target="y")
+model = cb.LogisticRegression().with_names(small.column_names)
+scan(Totals(MonteCarloSpace(model, draws)), small, Inline())
+small.take(np.arange(0, small.num_rows, 7))
+before = peak()
+data = as_data(sys.argv[2], target="y")
+sums = scan(Totals(MonteCarloSpace(model, draws)), data, Inline())
+rows = np.random.default_rng(1).choice(data.num_rows, 4000, replace=False)
+taken = data.take(rows)
+print(json.dumps([before, peak(), sums.weight, taken.X.sum()]))
+"""
+
+
+@pytest.mark.slow
+def test_a_pass_never_holds_a_file_or_a_row_group(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {f"x{k}": rng.normal(size=400_000) for k in range(10)}
+    table = pa.table({**columns, "y": (rng.random(400_000) < 0.5).astype(float)})
+    # One row group of 35 MB, and the same rows in small ones.
+    pq.write_table(table, tmp_path / "large.parquet", row_group_size=400_000)
+    pq.write_table(table.slice(0, 70_000), tmp_path / "small.parquet", row_group_size=35_000)
+    result = subprocess.run(
+        [sys.executable, "-c", MEASURE, *(str(tmp_path / f"{n}.parquet") for n in SIZES)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    before, after, weight, total = json.loads(result.stdout)
+    assert weight == 400_000
+    picked = np.random.default_rng(1).choice(400_000, 4000, replace=False)
+    X = np.column_stack(list(columns.values()))
+    assert total == pytest.approx(X[picked].sum())
+    assert after - before < 20, "the row group is 35 MB, and twice that as arrays"
+
+
+SIZES = ("small", "large")

@@ -1,0 +1,77 @@
+"""The command line on files that are not read whole, and on several processes."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import corebayes as cb
+from corebayes import cli
+
+NUM_ROWS = 900
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, NUM_ROWS))
+    delayed = rng.random(NUM_ROWS) < 1 / (1 + np.exp(-(1.5 * a - 0.5 * b)))
+    table = pa.table({"a": a, "b": b, "delayed": delayed})
+    (tmp_path / "rows").mkdir()
+    for k in range(3):
+        pq.write_table(table.slice(300 * k, 300), f"rows/{k}.parquet", row_group_size=100)
+    return table
+
+
+@pytest.fixture
+def call(table, capsys):
+    def call(line: str):
+        with pytest.raises(SystemExit) as exit_:
+            cli.run(line.split())
+        out, err = capsys.readouterr()
+        return exit_.value.code, out, err
+
+    return call
+
+
+OPTIONS = "--target delayed --model logistic --size 15 --seed 3 --out coreset.parquet"
+
+
+@pytest.mark.parametrize("rows", ["rows", "rows/*.parquet"])
+def test_a_folder_and_a_pattern_are_rows(call, table, rows):
+    code, out, err = call(f"build {rows} {OPTIONS}")
+    assert (code, err) == (0, "") and "15 of 900 rows" in out
+    expected = cb.build(cb.LogisticRegression(), table, target="delayed", size=15, seed=3)
+    written = cb.load("coreset.parquet")
+    assert np.array_equal(written.indices, expected.indices)
+    assert np.allclose(written.weights, expected.weights, rtol=1e-6)
+
+
+def test_workers_give_the_same_coreset_and_certificate(call):
+    assert call(f"build rows {OPTIONS}")[0] == 0
+    alone = cb.load("coreset.parquet")
+    code, _, err = call(f"build rows {OPTIONS} --workers 2")
+    assert (code, err) == (0, "")
+    together = cb.load("coreset.parquet")
+    assert np.array_equal(together.indices, alone.indices)
+    assert np.array_equal(together.weights, alone.weights)
+    first = call("certify coreset.parquet rows --json")
+    second = call("certify coreset.parquet rows --json --workers 2")
+    assert json.loads(first[1]) == json.loads(second[1])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (f"build nothing/*.parquet {OPTIONS}", "nothing/*.parquet"),
+        (f"build rows {OPTIONS} --workers 0", "at least 1, got 0"),
+        (f"build rows {OPTIONS} --workers 2 --dask tcp://127.0.0.1:1", "--dask"),
+        (f"build rows --target delay {OPTIONS[17:]}", "did you mean 'delayed'"),
+    ],
+)
+def test_errors_are_one_sentence(call, line, words):
+    code, out, err = call(line)
+    assert (code, out) == (2, "") and words in err and err.count("\n") == 1
