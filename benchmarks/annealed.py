@@ -201,9 +201,9 @@ def _scaled(num_rows: int, dim: int, size: int) -> dict[str, Any]:
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     result = json.loads(output)
     print(
-        f"N = {num_rows:>10,}, d = {dim}: {result['size']:4d} rows, KL {result['kl']:.1e} by Laplace, "
-        f"{result['sampled']} by sampling, {result['passes']:.2f} passes, {result['wall']:.2f} s, "
-        f"{result['cpu']:.2f} CPU s, {result['megabytes']:.0f} MB above the data",
+        f"N = {num_rows:>10,}, d = {dim}: {result['size']:4d} rows, KL {result['kl']:.1e} by "
+        f"Laplace, {result['sampled']} by sampling, {result['passes']:.2f} passes, "
+        f"{result['wall']:.2f} s, {result['cpu']:.2f} CPU s, {result['megabytes']:.0f} MB above the data",
         flush=True,
     )
     return result

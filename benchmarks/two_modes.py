@@ -1,6 +1,6 @@
 """Two posteriors with two modes whose KL is known from a grid, to try the guards on.
 
-Cauchy location: f_n = −log(1 + (x_n − θ²)²), rows near 1.5 and a tenth of them wild; ±√1.5 are modes.
+Cauchy location: f_n = −log(1 + (x_n − θ²)²), rows near 1.5, a tenth of them wild; modes near ±√1.5.
 Mixture: x_n ~ ½ N(θ_1, 1) + ½ N(θ_2, 1); exchanging θ_1 and θ_2 changes nothing.
 """
 

@@ -1,4 +1,4 @@
-"""How each construction looks in every figure, and KL against size and against time.
+"""How each construction looks in every figure, and KL against size, time and passes.
 
 A method keeps its colour, marker and dashes wherever it is drawn. Colours are those of Okabe and
 Ito (2008) and, beyond them, of Paul Tol's muted scheme; markers tell apart what colours do not.
@@ -51,6 +51,7 @@ class Curve(NamedTuple):
     sizes: Array
     kls: Array
     seconds: Array
+    passes: Array
 
 
 def look_of(label: str) -> Look:
@@ -78,16 +79,17 @@ def _name_in(label: str) -> str | None:
 def draw_methods(
     stem: Path, title: str, curves: Mapping[str, Curve], prior_kl: float
 ) -> tuple[Path, Path]:
-    """KL against size and against CPU time, as `stem`.png and `stem`.svg."""
+    """KL against size, CPU time and passes over the rows, as `stem`.png and `stem`.svg."""
     matplotlib = import_matplotlib()
     figure_module: Any = importlib.import_module("matplotlib.figure")
     # Text stays text, and the same figure has the same bytes.
     style: dict[str, Any] = {**STYLE, "svg.fonttype": "none", "svg.hashsalt": "corebayes"}
     with matplotlib.rc_context(style):
-        figure = figure_module.Figure(figsize=(10.5, 4.6), layout="constrained")
-        left, right = figure.subplots(1, 2, sharey=True)
-        handles = [_draw(left, right, label, curve, prior_kl) for label, curve in curves.items()]
-        for axis in (left, right):
+        figure = figure_module.Figure(figsize=(13.5, 4.6), layout="constrained")
+        axes = figure.subplots(1, 3, sharey=True)
+        handles = [_draw(axes, label, curve, prior_kl) for label, curve in curves.items()]
+        left, middle, right = axes
+        for axis in axes:
             axis.axhline(prior_kl, color=GREY, lw=0.8)
             axis.set_xscale("log")
             axis.set_yscale("log")
@@ -107,7 +109,8 @@ def draw_methods(
         left.set_xticks([], minor=True)
         left.set_xlabel("rows asked for")
         left.set_ylabel("KL divergence from the full posterior (nats)")
-        right.set_xlabel("CPU time of construction (s)")
+        middle.set_xlabel("CPU time of construction (s)")
+        right.set_xlabel("passes over the rows")
         figure.suptitle(title, fontsize=10)
         figure.legend(handles, list(curves), loc="outside right center", fontsize=8)
         paths = stem.with_suffix(".png"), stem.with_suffix(".svg")
@@ -116,7 +119,7 @@ def draw_methods(
     return paths
 
 
-def _draw(left: Any, right: Any, label: str, curve: Curve, prior_kl: float) -> Any:
+def _draw(axes: Any, label: str, curve: Curve, prior_kl: float) -> Any:
     look = look_of(label)
     options = {
         "color": look.color,
@@ -129,5 +132,6 @@ def _draw(left: Any, right: Any, label: str, curve: Curve, prior_kl: float) -> A
     }
     # A KL far above the prior's says nothing by its height: it is drawn at the edge.
     kls = np.clip(curve.kls, FLOOR, 1e3 * prior_kl)
-    right.plot(curve.seconds, kls, **options)
-    return left.plot(curve.sizes, kls, **options)[0]
+    axes[1].plot(curve.seconds, kls, **options)
+    axes[2].plot(curve.passes, kls, **options)
+    return axes[0].plot(curve.sizes, kls, **options)[0]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks.two_modes import outcome
 
 import corebayes as cb
 from corebayes.data import as_data
@@ -66,15 +67,99 @@ def test_counts_equal_repeated_rows():
     assert laplace_kl(same, everything) < 1e-2
 
 
-def test_a_posterior_far_from_the_prior_is_reached_only_by_temperature():
+@pytest.mark.parametrize("warming", [1.6, 1e9])
+def test_temperatures_adapt(warming):
+    """A step too far is taken back, and too short ones grow longer."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60_000, 10))
     y = rng.random(60_000) < 1 / (1 + np.exp(-2.0 * X @ np.linspace(-1.0, 1.5, 10)))
-    model, kls = cb.LogisticRegression(prior=cb.Normal(0.0, 10.0)), []
-    for warming in (4.0, 1e9):
-        method = cb.AnnealedSparseVI(warming=warming)
-        kls.append(laplace_kl(cb.build(model, (X, y), size=66, method=method), as_data((X, y))))
-    assert kls[0] < 1e-2 < 1.0 < kls[1]
+    model = cb.LogisticRegression(prior=cb.Normal(0.0, 10.0))
+    method = cb.AnnealedSparseVI(warming=warming)
+    coreset = cb.build(model, (X, y), size=66, method=method)
+    assert laplace_kl(coreset, as_data((X, y))) < 1e-2
+    assert coreset.provenance["passes"] < 12
+
+
+def path_of(sizes, **options):
+    return cb.build_path(cb.LogisticRegression(), logistic_rows(2_000), sizes=sizes, **options)
+
+
+def test_a_path_of_sizes_from_one_run():
+    data, sizes = as_data(logistic_rows(2_000)), [40, 5, 10, 20]
+    coresets = path_of(sizes)
+    assert [coreset.size <= size for coreset, size in zip(coresets, sorted(sizes), strict=True)]
+    kls = [laplace_kl(coreset, data) for coreset in coresets]
+    assert np.all(np.diff(kls) < 0.0) and kls[-1] < 1e-5
+    # One run: the passes are those of the path, not of four builds.
+    alone = [cb.build(cb.LogisticRegression(), data, size=size) for size in sizes]
+    assert coresets[0].provenance["passes"] < sum(one.provenance["passes"] for one in alone)
+    for coreset, again in zip(coresets, path_of(sizes), strict=True):
+        assert np.array_equal(coreset.indices, again.indices)
+        assert np.array_equal(coreset.weights, again.weights)
+
+
+def test_a_greedy_method_gives_the_coresets_it_passes():
+    coresets = path_of([2, 4, 7], method=cb.SparseVI())
+    assert [coreset.size for coreset in coresets] == [2, 4, 7]
+    assert set(coresets[0].indices) <= set(coresets[1].indices)
+    (alone,) = path_of([4], method=cb.SparseVI())
+    assert np.array_equal(alone.weights, coresets[1].weights)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error"),
+    [([], ValueError), (5, TypeError), ("ab", TypeError), ([3, 0], ValueError), ([2.5], TypeError)],
+)
+def test_bad_sizes_are_named(sizes, error):
+    with pytest.raises(error, match="size"):
+        path_of(sizes)
+
+
+def test_stopped_on_the_way_it_has_no_more_rows_than_asked_for():
+    coreset = cb.build(cb.LogisticRegression(), logistic_rows(30_000), size=7, max_time=1e-9)
+    assert coreset.reason.startswith("time limit") and coreset.size == 7
+    assert np.all(coreset.weights > 0.0)
+
+
+def test_few_points_for_many_parameters_are_grown_from_where_they_stand():
+    """Selection around π itself is far worse than SparseVI here; the lower KL of both counts."""
+    X = np.random.default_rng(0).normal(size=(400, 60)) + np.linspace(-3.0, 3.0, 60)
+    model, sizes = cb.GaussianMean(1.0), [1, 5, 15]
+    greedy = cb.build_path(model, X, sizes=sizes, method=cb.SparseVI())
+    for ours, theirs in zip(cb.build_path(model, X, sizes=sizes), greedy, strict=True):
+        assert laplace_kl(ours, as_data(X)) <= 1.05 * laplace_kl(theirs, as_data(X))
+
+
+def test_more_points_than_cubics_use_higher_degrees():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=800), np.ones(800)])
+    y = rng.random(800) < 1 / (1 + np.exp(-X @ [1.0, -0.5]))
+    coreset = cb.build(cb.LogisticRegression(), (X, y), size=30)
+    # Cubics have nine coefficients in two dimensions; that alone leaves about 1e-8.
+    assert laplace_kl(coreset, as_data((X, y))) < 1e-11
+
+
+def test_a_custom_model_by_its_functions_alone():
+    X, y = logistic_rows(1_500)
+    X = X[:, :3]
+
+    def log_likelihood(draws, block):
+        return -np.logaddexp(0.0, (1.0 - 2.0 * block.y)[:, None] * (block.X @ draws.T))
+
+    def log_prior(draws):
+        return -0.5 * np.sum(np.square(draws), axis=1)
+
+    model = cb.CustomModel(log_likelihood, log_prior, 3)
+    coreset = cb.build(model, (X, 1.0 * y), size=12)
+    certificate = cb.certify(coreset, (X, 1.0 * y), draws=400, tol=0.05)
+    assert certificate.certified, certificate.verdict
+
+
+@pytest.mark.parametrize("name", ["cauchy", "mixture"])
+def test_two_modes_are_both_right(name):
+    result = outcome(name, seed=1)
+    assert result.certified, result.verdict
+    assert result.kl < 0.01
 
 
 @pytest.mark.parametrize("num_rows", [1, 3, 8])

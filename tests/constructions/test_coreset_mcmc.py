@@ -37,7 +37,7 @@ def test_gradient_is_unbiased():
     )
     error = values.std(axis=0) / np.sqrt(len(values))
     assert np.all(np.abs(values.mean(axis=0) - exact) < 4 * error)
-    assert np.all(error < 0.1 * np.abs(exact).max())
+    assert np.all(error < 0.3 * np.abs(exact).max())
 
 
 def independent(rng, density, chains):
@@ -46,7 +46,7 @@ def independent(rng, density, chains):
     return fit.draw(rng, len(chains))
 
 
-OPTIMISERS = [cb.HotDoG(num_steps=1500), cb.Adam(num_steps=1500, rate=lambda t: 3.0 / np.sqrt(t))]
+OPTIMISERS = [cb.HotDoG(num_steps=1500), cb.Adam(num_steps=1500, rate=lambda t: 1.0 / np.sqrt(t))]
 
 
 @pytest.mark.parametrize("update", OPTIMISERS, ids=["hot-dog", "adam"])

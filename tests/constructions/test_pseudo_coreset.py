@@ -111,9 +111,8 @@ def test_a_subsample_of_rows_is_enough():
 def test_saves_loads_certifies_and_samples_like_any_coreset(tmp_path):
     case = CASES["linear"]
     data = as_data(case.data(num_rows=200))
-    coreset = cb.build(
-        case.model, data, size=12, method=cb.PseudoCoreset(update=cb.Adam(num_steps=300))
-    )
+    update = cb.Adam(num_steps=300, rate=lambda t: 0.2 / np.sqrt(t))
+    coreset = cb.build(case.model, data, size=12, method=cb.PseudoCoreset(update=update))
     assert np.array_equal(coreset.indices, np.arange(-12, 0))
     coreset.save(tmp_path / "learned.parquet")
     loaded = cb.load(tmp_path / "learned.parquet")

@@ -106,12 +106,29 @@ UPDATES = [
     ("sgd", cb.SGD(num_steps=20, rate=0.05)),
     ("adam", cb.Adam(num_steps=20, rate=2.0)),
     ("natural-gradient", cb.NaturalGradient()),
+    ("quadratic", cb.Quadratic(num_steps=3)),
+    ("line-search", cb.LineSearch(update=cb.Quadratic(num_steps=2))),
 ]
 
 CONSTRUCTIONS = [
     ("uniform", cb.Uniform()),
     ("annealed", cb.AnnealedSparseVI()),
     ("sparse-vi", cb.SparseVI()),
+    ("importance", cb.ImportanceSampling()),
+    ("importance-refit", cb.ImportanceSampling(refit=True)),
+    ("frank-wolfe", cb.FrankWolfe()),
+    ("giga", cb.GIGA()),
+    ("giga-refit", cb.GIGA(refit=True, weighting=cb.SubsamplePosterior(num_rows=20))),
+    ("pursuit", cb.OrthogonalPursuit()),
+    ("hard-thresholding", cb.HardThresholding()),
+    ("l1", cb.L1(geometry=cb.MonteCarlo(num_draws=50), num_stages=8, num_rounds=4)),
+    ("quasi-newton", cb.QuasiNewton()),
+    ("coreset-mcmc", cb.CoresetMCMC(update=cb.HotDoG(num_steps=60), batch=30)),
+    (
+        "pseudo-coreset",
+        cb.PseudoCoreset(update=cb.Adam(num_steps=50)),
+        lambda model: hasattr(model, "row_gradients"),
+    ),
     *(
         (f"sparse-vi-{name}", cb.SparseVI(update=update, geometry=cb.MonteCarlo(num_draws=50)))
         for name, update in UPDATES

@@ -75,3 +75,63 @@ def test_zero_and_opposed_vectors_are_never_taken():
     target = np.array([3.0, 6.0])
     ((taken, weights),) = orthogonal_pursuit(Plain(), Block({"X": vectors}), target, [4])
     assert set(taken.tolist()) <= {2, 3} and weights.sum() == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_left_to_run_it_is_nonnegative_least_squares(seed):
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(40, 15)) * rng.lognormal(sigma=2.0, size=(40, 1))
+    # Duplicates, multiples and zeros change nothing.
+    vectors = np.vstack([vectors, vectors[:5], 3.0 * vectors[5:9], np.zeros((2, 15))])
+    total = 4.0 * rng.normal(size=15)
+    ((taken, weights),) = orthogonal_pursuit(Plain(), Block({"X": vectors}), total, [51])
+    reached = distance(vectors, total, taken, weights)
+    assert reached <= nnls(vectors.T, total)[1] + 1e-8 * np.linalg.norm(total)
+
+
+def test_all_sizes_come_from_one_path():
+    vectors, total = problem(3, num_vectors=60, dim=20)
+    pool, sizes = Block({"X": vectors}), [2, 5, 11]
+    together = orthogonal_pursuit(Plain(), pool, total, sizes)
+    for size, choice in zip(sizes, together, strict=True):
+        (alone,) = orthogonal_pursuit(Plain(), pool, total, [size])
+        assert np.array_equal(choice.taken, alone.taken)
+        np.testing.assert_allclose(choice.weights, alone.weights, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_overshooting_and_coming_back_is_never_worse(seed):
+    vectors, total = problem(seed, num_vectors=200, dim=40)
+    pool = Block({"X": vectors})
+    for size in (5, 10, 20):
+        (once,) = orthogonal_pursuit(Plain(), pool, total, [size])
+        (back,) = orthogonal_pursuit(Plain(), pool, total, [size], overshoot=2.0)
+        assert back.taken.size <= size and np.all(back.weights > 0.0)
+        assert distance(vectors, total, *back) <= distance(vectors, total, *once) + 1e-9
+
+
+def test_a_decoy_leaves_on_the_way_back():
+    # The third vector is best aligned with the sum of the first two, and useless beside them.
+    vectors = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.3]])
+    pool, total = Block({"X": vectors}), np.array([1.0, 1.0, 0.0])
+    (once,) = orthogonal_pursuit(Plain(), pool, total, [2])
+    (back,) = orthogonal_pursuit(Plain(), pool, total, [2], overshoot=2.0)
+    assert 2 in once.taken and distance(vectors, total, *once) > 0.05
+    assert set(back.taken.tolist()) == {0, 1} and distance(vectors, total, *back) < 1e-12
+
+
+def test_a_start_is_kept_and_extended():
+    vectors, total = problem(4, num_vectors=50, dim=20)
+    pool, start = Block({"X": vectors}), np.array([0.3, 0.0, 2.0])
+    (choice,) = orthogonal_pursuit(Plain(), pool, total, [6], start=start)
+    assert choice.taken.size == 6
+    assert distance(vectors, total, *choice) < nnls(vectors[:3].T, total)[1]
+
+
+def test_near_dependent_vectors_keep_their_digits():
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(6, 12))
+    vectors = np.vstack([base, base + 1e-4 * rng.normal(size=(6, 12))])
+    total = np.linspace(0.5, 2.0, 12) @ vectors
+    ((taken, weights),) = orthogonal_pursuit(Plain(), Block({"X": vectors}), total, [12])
+    assert distance(vectors, total, taken, weights) < 1e-8 * np.linalg.norm(total)

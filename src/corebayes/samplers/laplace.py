@@ -7,13 +7,14 @@ separable (any M ≤ d rows are).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from corebayes.samplers.newton import newton
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import Derivatives, Executor, scan
+from corebayes.scan.query import Derivatives, Executor, Slopes, scan
 from corebayes.types import Array, Block, Data, Gaussian, Model
 
 
@@ -68,23 +69,34 @@ def full_posterior(
     tolerance: float = 1e-20,
 ) -> Gaussian:
     """Laplace approximation of the full posterior: about eight passes of N·d² flops."""
-    executor = executor or Inline()
+    engine = executor or Inline()
+    return asked_posterior(
+        model, lambda query: scan(query, data, engine), start=start, tolerance=tolerance
+    )
+
+
+def asked_posterior(
+    model: Model,
+    ask: Callable[[Derivatives], Slopes],
+    *,
+    start: Array | None = None,
+    tolerance: float = 1e-20,
+) -> Gaussian:
+    """Laplace approximation of the posterior of whatever rows `ask` takes its answers from."""
 
     def slopes(theta: Array) -> tuple[Array, Array]:
-        answer = scan(Derivatives(model, theta), data, executor)
+        answer = ask(Derivatives(model, theta))
         return (
             answer.gradient + model.log_prior_gradient(theta),
             answer.hessian + model.log_prior_hessian(theta),
         )
 
+    def value(theta: Array) -> float:
+        likelihood = ask(Derivatives(model, theta)).value
+        return likelihood + float(model.log_prior(theta[None, :])[0])
+
     start = np.zeros(model.dim) if start is None else start
-    return newton(
-        start,
-        slopes,
-        lambda theta: full_log_density(model, data, executor, theta),
-        tolerance=tolerance,
-        max_steps=200,
-    )
+    return newton(start, slopes, value, tolerance=tolerance, max_steps=200)
 
 
 def full_log_density(model: Model, data: Data, executor: Executor, theta: Array) -> float:

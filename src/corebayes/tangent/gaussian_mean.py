@@ -10,21 +10,35 @@ diagonal for every w: ψ = 1 / (1/λ + Σ_n w_n). So the vector of a row is (√
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from corebayes.models.gaussian import GaussianMean
-from corebayes.tangent.geometry import Moments
-from corebayes.types import Array, Block, Gaussian, Points, Total
+from corebayes.tangent.geometry import Curvature, Moments
+from corebayes.types import Array, Block, Gaussian, Indices, Points, Total
+
+
+class Whitening(NamedTuple):
+    """z = x @ matrix, by its diagonal alone where it has nothing else: d instead of d² flops."""
+
+    matrix: Array
+    diagonal: Array | None
+
+    @classmethod
+    def by(cls, matrix: Array) -> Whitening:
+        diagonal = np.diag(matrix)
+        return cls(matrix, diagonal if np.array_equal(matrix, np.diag(diagonal)) else None)
+
+    def __call__(self, x: Array) -> Array:
+        return x @ self.matrix if self.diagonal is None else x * self.diagonal
 
 
 @dataclass(frozen=True)
 class GaussianMeanSpace:
     """Rows as dense vectors of d + 1 numbers at one π_w, in whitened coordinates."""
 
-    to_white: Array
-    """z = x @ to_white."""
+    to_white: Whitening
     mean: Array
     spread: Array
     """ψ, the diagonal of Ψ."""
@@ -44,13 +58,16 @@ class GaussianMeanSpace:
         return float(np.sqrt(0.5 * self.spread @ self.spread))
 
     def embed(self, block: Block, *, reuse: bool = False) -> Array:
-        return self.embed_white(block.X @ self.to_white)
+        return self.embed_white(self.to_white(block.X))
 
     def embed_white(self, z: Array) -> Array:
         vectors = np.empty((z.shape[0], z.shape[1] + 1))
         np.multiply(z - self.mean, np.sqrt(self.spread), out=vectors[:, :-1])
         vectors[:, -1] = self.constant
         return vectors
+
+    def take(self, vectors: Array, positions: Indices) -> Array:
+        return vectors[positions]
 
     def combine(self, vectors: Array, weights: Array) -> Array:
         return weights @ vectors
@@ -61,11 +78,22 @@ class GaussianMeanSpace:
     def squared_norms(self, vectors: Array) -> Array:
         return np.einsum("ni,ni->n", vectors, vectors)
 
-    def gram(self, vectors: Array) -> Array:
-        return vectors @ vectors.T
+    def gram(self, vectors: Array, others: Array | None = None) -> Array:
+        return vectors @ (vectors if others is None else others).T
+
+    def third_moments(self, vectors: Array, element: Array) -> Array:
+        """With g = bᵀz + ½ (zᵀCz − tr C): E[g_1 g_2 g_3] = b_1ᵀC_3b_2 + … + tr C_1C_2C_3.
+
+        Every row has C = −diag ψ, and an element a multiple of it.
+        """
+        linear, share = vectors[:, :-1], element[-1] / self.constant
+        crossed = linear @ (self.spread * element[:-1])
+        result = share * ((linear * self.spread) @ linear.T + np.sum(self.spread**3))
+        result += crossed[:, None] + crossed
+        return -result
 
     def total(self, block: Block) -> Total:
-        counts, z = block.multiplicity(), block.X @ self.to_white
+        counts, z = block.multiplicity(), self.to_white(block.X)
         distances = np.einsum("ni,ni->n", z - self.mean, z - self.mean)
         # E_w f_n = −½ tr Ψ − ½ ‖ν_n‖²
         mean = -0.5 * float(counts @ distances + counts.sum() * self.spread.sum())
@@ -81,7 +109,7 @@ class GaussianMeanSpace:
 class GaussianMeanForm:
     """Whitened coordinates, the prior there, and Σ c_n, Σ c_n z_n over all rows."""
 
-    to_white: Array
+    to_white: Whitening
     from_white: Array
     prior_mean: Array
     prior_variance: Array
@@ -93,18 +121,18 @@ class GaussianMeanForm:
         axes, precisions = model.modes
         prior, scale = model.gaussian_prior, np.sqrt(precisions)
         # With Vᵀ Σ_0⁻¹ V = I and Vᵀ Σ⁻¹ V = diag(p): z = √p Vᵀ Σ_0⁻¹ x
-        to_white = (prior.precision @ axes) * scale
+        to_white = Whitening.by((prior.precision @ axes) * scale)
         return cls(
             to_white=to_white,
             from_white=axes / scale,
-            prior_mean=prior.mean @ to_white,
+            prior_mean=to_white(prior.mean),
             prior_variance=precisions,
             count=float(statistics.count),
-            sum=statistics.total @ to_white,
+            sum=to_white(statistics.total),
         )
 
     def space(self, points: Points, weights: Array) -> GaussianMeanSpace:
-        z = points.rows.X @ self.to_white
+        z = self.to_white(points.rows.X)
         return self.space_white(weights @ z, float(weights.sum()))
 
     def space_white(self, weighted_sum: Array, weight: float) -> GaussianMeanSpace:
@@ -125,7 +153,7 @@ class GaussianMeanForm:
         return Gaussian(self.from_white @ space.mean, self.from_white * np.sqrt(space.spread))
 
     def restrict(self, points: Points) -> GaussianMeanRestriction:
-        return GaussianMeanRestriction(self, points.rows.X @ self.to_white)
+        return GaussianMeanRestriction(self, self.to_white(points.rows.X))
 
 
 @dataclass(frozen=True)
@@ -150,3 +178,8 @@ class GaussianMeanRestriction:
         total = self.form.total(space)
         energy = space.free_energy(total)
         return Moments(vectors @ vectors.T, vectors @ total.element, energy)
+
+    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
+        space = self.form.space_white(weights @ self.z, float(weights.sum()))
+        total = self.form.total(space).element
+        return Curvature.of(space, space.embed_white(self.z), total, weights)

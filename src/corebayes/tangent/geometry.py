@@ -34,6 +34,38 @@ class Moments(NamedTuple):
         # ∇_w KL(π_w ‖ π) = −Cov_w[f, Σ_n (c_n − w_n) f_n]
         return self.gram @ weights - self.cross
 
+    def lower_than(self, other: Moments) -> bool:
+        """Whether KL(π_w ‖ π) is lower here: by the free energy when far, where ½ Var_w r is
+        worthless; by ½ Var_w r within a nat, where counting π_w as Gaussian shows in the energy."""
+        if max(self.half_variance, other.half_variance) < 1.0:
+            return self.half_variance < other.half_variance
+        return self.energy < other.energy
+
+
+class Curvature(NamedTuple):
+    """KL(π_w ‖ π) around one w to second order, over the active rows."""
+
+    gradient: Array
+    metric: Array
+    """G = Cov_w[f], the Fisher metric."""
+    third: Array
+    """E_w[g_i g_j r] with the residual r."""
+
+    @property
+    def hessian(self) -> Array:
+        # ∂/∂w_j (−Cov_w[f_i, r]) = Cov_w[f_i, f_j] − E_w[g_i g_j r]
+        return self.metric - self.third
+
+    @classmethod
+    def of(cls, space: TangentSpace, vectors: Any, total: Array, weights: Array) -> Curvature:
+        """From the tangent space at π_w, the vectors of the active rows and Σ_n c_n g_n."""
+        residual = total - space.combine(vectors, weights)
+        return cls(
+            -space.project(vectors, residual),
+            space.gram(vectors),
+            space.third_moments(vectors, residual),
+        )
+
 
 class Restriction(Protocol):
     """The active rows fixed, their weights free: what a weight update may ask at any w."""
@@ -43,6 +75,8 @@ class Restriction(Protocol):
         ...
 
     def moments(self, rng: np.random.Generator, weights: Array) -> Moments: ...
+
+    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature: ...
 
 
 class Geometry(Protocol):
@@ -176,6 +210,10 @@ class SpaceRestriction:
         gram, cross = space.gram(vectors), space.project(vectors, total.element)
         residual = total.element - space.combine(vectors, weights)
         return Moments(gram, cross, space.free_energy(total), 0.5 * float(residual @ residual))
+
+    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
+        space, vectors, total = self._look(rng, weights)
+        return Curvature.of(space, vectors, total.element, weights)
 
     def _look(self, rng: np.random.Generator, weights: Array) -> tuple[TangentSpace, Any, Total]:
         space = self.geometry.space(rng, self.problem, self.points, weights, self._location)

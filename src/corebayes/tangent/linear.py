@@ -17,7 +17,7 @@ from scipy.linalg import lapack
 
 from corebayes.diagnostics import gaussian_kl
 from corebayes.models.linear import LinearRegression
-from corebayes.tangent.geometry import Moments, gaussian_free_energy
+from corebayes.tangent.geometry import Curvature, Moments, gaussian_free_energy
 from corebayes.tangent.ridge import ROOT_2, RidgeAlgebra, Ridges
 from corebayes.types import Array, Block, Gaussian, Points, Total
 
@@ -139,6 +139,11 @@ class LinearRestriction:
         vectors, total = space.embed(self.points.rows), self.form.total(space)
         energy = gaussian_kl(self.form.posterior(space), self.form.full)
         return Moments(space.gram(vectors), space.project(vectors, total.element), energy)
+
+    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
+        space = self.form.space(self.points, weights)
+        total = self.form.total(space).element
+        return Curvature.of(space, space.embed(self.points.rows), total, weights)
 
     def _shrink(self, precision: Array) -> Array:
         """T = (I + K W/σ²)⁻¹ = S⁻¹ (I + S K S)⁻¹ S with S = √(W/σ²).

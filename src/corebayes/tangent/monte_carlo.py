@@ -20,7 +20,7 @@ from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.tangent.geometry import ScannedGeometry
-from corebayes.types import Array, Block, Estimate, Model, Points, Sampler, Total
+from corebayes.types import Array, Block, Estimate, Indices, Model, Points, Sampler, Total
 
 # A potential that moves by less than this share of its size only shows round-off.
 FLAT = 1e-13
@@ -67,6 +67,9 @@ class MonteCarloSpace:
             squared_norms[flat] = 0.0
         return Centred(values, squared_norms)
 
+    def take(self, vectors: Centred, positions: Indices) -> Centred:
+        return Centred(vectors.values[positions], vectors.squared_norms[positions])
+
     def combine(self, vectors: Centred, weights: Array) -> Array:
         return (weights @ vectors.values) * self._scale
 
@@ -76,8 +79,13 @@ class MonteCarloSpace:
     def squared_norms(self, vectors: Centred) -> Array:
         return vectors.squared_norms
 
-    def gram(self, vectors: Centred) -> Array:
-        return (vectors.values @ vectors.values.T) * self._scale**2
+    def gram(self, vectors: Centred, others: Centred | None = None) -> Array:
+        others = vectors if others is None else others
+        return (vectors.values @ others.values.T) * self._scale**2
+
+    def third_moments(self, vectors: Centred, element: Array) -> Array:
+        values = vectors.values
+        return (values * (element * self._scale)) @ values.T
 
     def total(self, block: Block) -> Total:
         """Cost: n·S potentials, summed without keeping them."""

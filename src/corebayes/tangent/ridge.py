@@ -5,18 +5,20 @@ If π_w = N(μ, LLᵀ), θ = μ + Lz and f_n depends on θ through η = x_nᵀθ
     g_n = Σ_k c_{n,k} ⟨β_n^{⊗k}, He_k(z)⟩ / k!,    ⟨g_n, g_m⟩ = Σ_k c_{n,k} c_{m,k} (β_n·β_m)^k / k!
 
 (Mehler's formula). The coordinates c_{n,k} β_n^{⊗k} / √k! of one element (the total, a residual)
-fit in d + d² + d³ numbers; those of many rows are never formed: every operation goes through
-β (n, d) and c (n, order).
+fit in d + d² + … + d^order numbers; those of many rows are never formed: every operation goes
+through β (n, d) and c (n, order).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import factorial
 from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.types import Array
+from corebayes.types import Array, Indices
 
 ROOT_2, ROOT_6 = np.sqrt(2.0), np.sqrt(6.0)
 
@@ -30,37 +32,36 @@ class Ridges(NamedTuple):
 
 @dataclass(frozen=True)
 class RidgeAlgebra:
-    """Inner products of ridge polynomials of total degree at most `order` ≤ 3 in d dimensions."""
+    """Inner products of ridge polynomials of degree at most `order` in d dimensions."""
 
     dim: int
     order: int
 
     @property
     def width(self) -> int:
-        return self.dim**2 if self.order == 3 else self.dim
+        return self.dim ** max(self.order - 1, 1)
+
+    def take(self, vectors: Ridges, positions: Indices) -> Ridges:
+        return Ridges(vectors.beta[positions], vectors.coefficients[positions])
 
     def combine(self, vectors: Ridges, weights: Array) -> Array:
         """Σ_n w_n g_n. Cost: n·d^order flops, as one product of matrices for each degree."""
         beta, coefficients = vectors
         scaled = coefficients * weights[:, None]
         parts = [scaled[:, 0] @ beta]
-        if self.order >= 2:
-            parts.append(((beta * scaled[:, 1:2]).T @ beta).ravel() / ROOT_2)
-        if self.order >= 3:
-            parts.append((self._pairs(beta).T @ (beta * scaled[:, 2:3])).ravel() / ROOT_6)
+        for degree, power in self._powers(beta):
+            part = power.T @ (beta * scaled[:, degree - 1 : degree])
+            parts.append(part.ravel() / np.sqrt(factorial(degree)))
         return np.concatenate(parts)
 
     def project(self, vectors: Ridges, element: Array) -> Array:
         """⟨g_n, element⟩. Cost: n·d^order flops."""
         beta, coefficients = vectors
-        first, second, third = self._split(element)
-        result = coefficients[:, 0] * (beta @ first)
-        if self.order >= 2:
-            quadratic = np.einsum("ni,ni->n", beta @ second, beta)
-            result += coefficients[:, 1] * quadratic / ROOT_2
-        if self.order >= 3:
-            cubic = np.einsum("ni,ni->n", self._pairs(beta) @ third, beta)
-            result += coefficients[:, 2] * cubic / ROOT_6
+        parts = self._split(element)
+        result = coefficients[:, 0] * (beta @ parts[0])
+        for degree, power in self._powers(beta):
+            form = np.einsum("ni,ni->n", power @ parts[degree - 1].reshape(-1, self.dim), beta)
+            result += coefficients[:, degree - 1] * form / np.sqrt(factorial(degree))
         return result
 
     def squared_norms(self, vectors: Ridges) -> Array:
@@ -71,20 +72,62 @@ class RidgeAlgebra:
             result = lengths / degree * (squares[:, degree - 1] + result)
         return result
 
-    def gram(self, vectors: Ridges) -> Array:
-        """Cost: n²·d flops, whatever the order."""
-        products = vectors.beta @ vectors.beta.T
+    def gram(self, vectors: Ridges, others: Ridges | None = None) -> Array:
+        """Cost: n·m·d flops, whatever the order."""
+        others = vectors if others is None else others
+        products = vectors.beta @ others.beta.T
         result = np.zeros_like(products)
         for degree in range(self.order, 0, -1):
-            column = vectors.coefficients[:, degree - 1]
-            result = products / degree * (np.outer(column, column) + result)
+            first, second = vectors.coefficients[:, degree - 1], others.coefficients[:, degree - 1]
+            result = products / degree * (np.outer(first, second) + result)
         return result
 
-    def _pairs(self, beta: Array) -> Array:
-        return (beta[:, :, None] * beta[:, None, :]).reshape(len(beta), -1)
+    def third_moments(self, vectors: Ridges, element: Array) -> Array:
+        """E[g_n g_m e] up to degree `order`, at most three, of each. Cost: n·d^order + n²·d flops.
 
-    def _split(self, element: Array) -> tuple[Array, Array, Array]:
-        d = self.dim
-        second = element[d : d + d * d].reshape(-1, d)
-        third = element[d + d * d :].reshape(-1, d)
-        return element[:d], second, third
+        Of degrees a, b, c with half-sum s, Hermite polynomials pair off (s − c) indices between the
+        first two, and so on; each such factor has (s − c)! equal ways.
+        """
+        beta, coefficients = vectors
+        products = beta @ beta.T
+        forms = self._forms(beta, element)
+        result = np.zeros_like(products)
+        for a, b, c in np.ndindex(*3 * (min(self.order, 3),)):
+            first, second, third = a + 1, b + 1, c + 1
+            half, odd = divmod(first + second + third, 2)
+            if odd or half < max(first, second, third):
+                continue
+            shared, by_first, by_second = half - third, half - second, half - first
+            ways = factorial(shared) * factorial(by_first) * factorial(by_second)
+            pair = np.outer(coefficients[:, a], coefficients[:, b]) / ways
+            result += pair * products**shared * forms[by_first, by_second]
+        return result
+
+    def _forms(self, beta: Array, element: Array) -> dict[tuple[int, int], Array]:
+        """e_{p+q}(β_n, …, β_m, …) with β_n in p places and β_m in q, for every pair of rows.
+
+        e_k is the symmetric tensor in e = Σ_k ⟨e_k, He_k⟩ / k!.
+        """
+        parts, dim = self._split(element), self.dim
+        forms = {(1, 0): (beta @ parts[0])[:, None]}
+        if self.order >= 2:
+            forms[1, 1] = ROOT_2 * (beta @ parts[1].reshape(dim, dim)) @ beta.T
+            forms[2, 0] = np.diag(forms[1, 1])[:, None]
+        if self.order >= 3:
+            pairs = (beta[:, :, None] * beta[:, None, :]).reshape(len(beta), -1)
+            forms[2, 1] = ROOT_6 * (pairs @ parts[2].reshape(-1, dim)) @ beta.T
+            forms[3, 0] = np.diag(forms[2, 1])[:, None]
+        return forms | {(q, p): values.T for (p, q), values in forms.items()}
+
+    def _powers(self, beta: Array) -> Iterator[tuple[int, Array]]:
+        """The degrees k from 2 on, each with β_n^{⊗(k−1)} of every row, (n, d^(k−1))."""
+        power = beta
+        for degree in range(2, self.order + 1):
+            yield degree, power
+            if degree < self.order:
+                power = (power[:, :, None] * beta[:, None, :]).reshape(-1, self.dim**degree)
+
+    def _split(self, element: Array) -> list[Array]:
+        """The parts of each degree."""
+        lengths = [self.dim**degree for degree in range(1, self.order)]
+        return np.split(element, np.cumsum(lengths))

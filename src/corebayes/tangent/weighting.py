@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from corebayes.models.prior import frozen_array
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
-from corebayes.samplers.laplace import Laplace, full_posterior
+from corebayes.samplers.laplace import Laplace, asked_posterior
 from corebayes.tangent.default import default_geometry
 from corebayes.tangent.gaussian_mean import GaussianMeanSpace
 from corebayes.tangent.geometry import subsample
@@ -170,7 +170,7 @@ def _exact_space_at(rng: np.random.Generator, problem: Problem, at: Gaussian) ->
     if isinstance(space, LinearSpace | HermiteSpace):
         return replace(space, location=at.mean, factor=at.factor)
     if isinstance(space, GaussianMeanSpace):
-        root = space.to_white.T @ at.factor
+        root = space.to_white.matrix.T @ at.factor
         spread = np.square(root).sum(axis=1)
         # Prior, noise and every posterior are diagonal in these coordinates; a guess may not be.
         size = np.sqrt(np.outer(spread, spread))
@@ -178,7 +178,7 @@ def _exact_space_at(rng: np.random.Generator, problem: Problem, at: Gaussian) ->
             raise ValueError(
                 "inner products under this covariance have no closed form here: give num_draws"
             )
-        return replace(space, mean=at.mean @ space.to_white, spread=spread)
+        return replace(space, mean=space.to_white(at.mean), spread=spread)
     raise TypeError(
         f"{type(problem.model).__name__} has no exact inner products: give num_draws, for example "
         "num_draws=500"
@@ -188,7 +188,7 @@ def _exact_space_at(rng: np.random.Generator, problem: Problem, at: Gaussian) ->
 def _full_posterior(problem: Problem) -> Gaussian:
     if is_conjugate(problem.model):
         return problem.full_posterior
-    return full_posterior(problem.model, problem.data, problem.executor)
+    return asked_posterior(problem.model, problem.ask)
 
 
 def _prior(problem: Problem) -> Gaussian:
