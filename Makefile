@@ -1,5 +1,5 @@
 # make setup   create .venv with pinned versions (once; both commands below do it)
-# make demo    compress 100,000 rows, sample, certify, draw demo/demo.png
+# make demo    compress 1,000,000 rows, sample, certify, draw demo/demo.png
 # make test    lint, format check, types, tests
 
 VENV := .venv

@@ -39,7 +39,7 @@ class Curve(NamedTuple):
 def run_demo(*, num_rows: int, size: int, seed: int, out: Path, say: Say) -> dict[str, Any]:
     """Run everything, say what happens, write `demo.png` into `out`; the figures as plain numbers.
 
-    Cost: the build, one pass at 1,000 draws to certify, about eight for the full posterior.
+    Cost: the build, one of several smaller sizes, one pass at 1,000 draws to certify, about eight for the full posterior.
     """
     clock = _Clock()
     data = clock.time("generate", lambda: as_data(generate_rows(num_rows, seed)))
@@ -121,9 +121,9 @@ def comparison_lines(comparison: dict[str, Any]) -> list[str]:
 
 
 def coreset_curve(coreset: Coreset, data: Data, full: Gaussian, size: int, seed: int) -> Curve:
-    """KL of coresets of other sizes, one build each with the same seed, and of this one."""
+    """KL of coresets of other sizes, all from one run, and of this one."""
     sizes = [smaller for smaller in CORESET_SIZES if smaller < size]
-    built = [cb.build(coreset.model, data, size=m, seed=seed, progress=False) for m in sizes]
+    built = cb.build_path(coreset.model, data, sizes=sizes, seed=seed) if sizes else []
     kls = [
         _kl(coreset.model, Points(one.indices, one.rows), one.weights, full)
         for one in [*built, coreset]
