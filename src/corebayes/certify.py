@@ -26,6 +26,7 @@ from corebayes.certificate import Certificate
 from corebayes.data import as_data
 from corebayes.diagnostics import log_ratios
 from corebayes.modes import NEGLIGIBLE, prior_starts, unvisited_mode
+from corebayes.problem import Problem
 from corebayes.samplers.convergence import (
     efficiency,
     max_rhat,
@@ -38,6 +39,7 @@ from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
+from corebayes.scan.budget import as_budget
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import Executor
 from corebayes.types import Array, Coreset, Data, Estimate, Sampler
@@ -56,6 +58,7 @@ def certify(
     seed: int = 1,
     tol: float = 0.02,
     sampler: Sampler | None = None,
+    memory: str | int | None = None,
     executor: Executor | None = None,
     target: str | None = None,
     features: Sequence[str] | None = None,
@@ -65,7 +68,7 @@ def certify(
     """Measure KL between the coreset posterior and the posterior of all rows, on fresh draws.
 
     `data` must be what the coreset was built from (`target`, `features`, `counts` and `on_bad` as
-    there).
+    there); `memory`, such as "500MB", is what the passes may bring the process to in all.
     The coreset is certified when KL(π_w ‖ π) is at most `tol` nats with two standard errors to
     spare; at 0.02 no probability is off by more than 0.1. Draws are exact for conjugate models
     and otherwise come from four NUTS chains; where these stay in separate modes, from a mixture
@@ -76,14 +79,17 @@ def certify(
     modes, on a subsample first.
     """
     _check_arguments(draws, tol, sampler)
+    budget = as_budget(memory)
     source = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
     check_same_data(coreset, source)
+    problem = Problem(coreset.model, source, executor or Inline(), budget)
     rng = np.random.default_rng(seed)
     sampled = _draw(rng, coreset, draws, sampler)
     if sampler is None and not coreset.model.log_concave:
         sampled = _draw_modes(rng, coreset, sampled) or sampled
     flat = sampled.draws.reshape(-1, coreset.model.dim)
-    ratios = log_ratios(coreset, source, flat, executor).reshape(sampled.draws.shape[:2])
+    ratios = log_ratios(coreset, source, flat, problem.executor, budget)
+    ratios = ratios.reshape(sampled.draws.shape[:2])
     if not sampled.independent:
         sampled = sampled._replace(max_rhat=max(sampled.max_rhat, max_rhat(ratios)))
     trouble = _sampling_trouble(sampled)
@@ -91,7 +97,7 @@ def certify(
         return _withheld(coreset, sampled, tol, trouble)
     result = _certificate(coreset, sampled, tol, ratios)
     if result.reverse_kl is not None and not coreset.model.log_concave:
-        trouble = unvisited_mode(rng, coreset, source, flat, executor or Inline())
+        trouble = unvisited_mode(rng, coreset, source, flat, problem.executor)
         if trouble is not None:
             return _withheld(coreset, sampled, tol, trouble)
     return result
@@ -119,8 +125,9 @@ def check_same_data(coreset: Coreset, data: Data) -> None:
         # Files may round the last digit; that changes no verdict.
         other = np.argwhere(~np.isclose(ours, theirs, rtol=1e-9, atol=0.0))
         if other.size:
+            row = coreset.indices[taken[other[0, 0]]]
             raise ValueError(
-                f"row {coreset.indices[taken[other[0, 0]]]} of this data differs from the coreset's in "
+                f"row {row} of this data differs from the coreset's in "
                 f"{name!r}: pass the data the coreset was built from, in its order"
             )
 
@@ -151,9 +158,7 @@ def _draw(
     return _Sampled(result.draws[:, ::thin], False, result.max_rhat, result.num_divergences)
 
 
-def _draw_modes(
-    rng: np.random.Generator, coreset: Coreset, chains: _Sampled
-) -> _Sampled | None:
+def _draw_modes(rng: np.random.Generator, coreset: Coreset, chains: _Sampled) -> _Sampled | None:
     """Draws from all modes of π_w if it has several, since a chain may stay in one of them."""
     model, rows, weights = coreset.model, coreset.rows, coreset.weights
     starts = np.vstack([prior_starts(rng, coreset), chains.draws[:, -1]])

@@ -25,6 +25,7 @@ from corebayes.types import Array, Coreset, Data, Estimate, Gaussian, Points, Sa
 
 if TYPE_CHECKING:
     from corebayes.problem import Problem
+    from corebayes.scan.budget import Budget
     from corebayes.scan.query import Executor
     from corebayes.tangent.geometry import Geometry
 
@@ -110,7 +111,11 @@ def path_kl(
 
 
 def log_ratios(
-    coreset: Coreset, data: Data, draws: Array, executor: Executor | None = None
+    coreset: Coreset,
+    data: Data,
+    draws: Array,
+    executor: Executor | None = None,
+    budget: Budget | None = None,
 ) -> Array:
     """r(θ_s) = Σ_n c_n f_n(θ_s) − Σ_i w_i f_i(θ_s), less its mean: log π/π_w up to a constant.
 
@@ -126,7 +131,7 @@ def log_ratios(
         # Potentials are centred before they are summed; a draw all parts share ties them together.
         part = np.concatenate([draws[:1], draws[first : first + PASS_DRAWS]])
         space = MonteCarloSpace(model, part)
-        ratio = scan(Totals(space), data, executor).total
+        ratio = scan(Totals(space), data, executor, budget=budget).total
         if coreset.size:
             ratio = ratio - space.combine(space.embed(coreset.rows), coreset.weights)
         parts.append((ratio[1:] - ratio[0]) * np.sqrt(len(part)))
@@ -136,6 +141,11 @@ def log_ratios(
 
 def dense_weights(coreset: Coreset) -> Array:
     """The weight of every row, zero outside the coreset, shape (N,)."""
+    if coreset.indices.min(initial=0) < 0:
+        raise ValueError(
+            "the coreset's rows were learned and are none of the data's: "
+            "no row of the data has a weight"
+        )
     weights = np.zeros(coreset.num_rows)
     weights[coreset.indices] = coreset.weights
     return weights

@@ -104,7 +104,8 @@ def _check_points(indices: NDArray[Any], weights: NDArray[Any], num_rows: int) -
     for number, weight in zip(indices.tolist(), weights.tolist(), strict=True):
         if not 0.0 <= weight < np.inf:
             raise ValueError(f"row {number} has the weight {weight}; weights are finite and ≥ 0")
-        if not 0 <= number < num_rows:
+        # Learned rows have negative numbers: they are none of the data's.
+        if number >= num_rows:
             raise ValueError(f"row {number} is none of the rows 0 to {num_rows - 1}")
 
 

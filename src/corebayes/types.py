@@ -238,6 +238,10 @@ class TangentSpace(Protocol):
         """
         ...
 
+    def take(self, vectors: Any, positions: Indices) -> Any:
+        """Some of the vectors, in the same form."""
+        ...
+
     def combine(self, vectors: Any, weights: Array) -> Array:
         """The element Σ_n w_n g_n."""
         ...
@@ -250,8 +254,12 @@ class TangentSpace(Protocol):
         """‖g_n‖² = Var_w f_n; exactly zero for a row whose potential is constant."""
         ...
 
-    def gram(self, vectors: Any) -> Array:
-        """⟨g_n, g_m⟩ for every pair."""
+    def gram(self, vectors: Any, others: Any = None) -> Array:
+        """⟨g_n, g_m⟩ for every pair of these vectors, or of these and others."""
+        ...
+
+    def third_moments(self, vectors: Any, element: Array) -> Array:
+        """E_w[g_n g_m e] for every pair and one element e."""
         ...
 
     def total(self, block: Block) -> Total:
@@ -278,7 +286,8 @@ class Coreset:
     """A few weighted rows whose posterior stands for the posterior of all rows.
 
     `weights` multiply log-likelihoods: the coreset log-density is
-    log_prior(θ) + Σ_i weights[i] · log p(rows[i] | θ).
+    log_prior(θ) + Σ_i weights[i] · log p(rows[i] | θ). `indices` are the rows' numbers in the data;
+    rows that were learned and are none of the data's have the numbers −1, −2, ….
     """
 
     indices: Indices

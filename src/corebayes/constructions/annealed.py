@@ -136,6 +136,20 @@ class AnnealedSparseVI:
         pilot = Candidate(points, weights, look)
         return State(pilot, ordered, False, temperature, self.warming)
 
+    def init_from(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        size: int | None,
+        points: Points,
+        weights: Array,
+    ) -> State:
+        """The state at temperature one with these points as the pilot. Cost: one look."""
+        sizes = (min(size or _quadratics(problem), problem.data.num_rows),)
+        look = self._look(rng, problem, sizes, points, weights, None)
+        pilot = Candidate(points, weights, look)
+        return State(pilot, sizes, size is None, 1.0, self.warming)
+
     def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         if state.temperature < 1.0:
             return self._warm(rng, problem, state)

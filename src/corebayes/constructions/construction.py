@@ -58,6 +58,22 @@ class PathConstruction(Construction, Protocol):
     ) -> Any: ...
 
 
+@runtime_checkable
+class GrowingConstruction(Construction, Protocol):
+    """A construction that can start from a coreset that is there already."""
+
+    def init_from(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        size: int | None,
+        points: Points,
+        weights: Array,
+    ) -> Any:
+        """The state before the first step on from these weighted points."""
+        ...
+
+
 def drop_zeros(points: Points, weights: Array) -> tuple[Points, Array]:
     """The points with a positive weight."""
     positive = np.flatnonzero(weights > 0.0)

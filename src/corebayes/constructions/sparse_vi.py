@@ -53,7 +53,8 @@ class SparseVI:
     geometry: Geometry | None = None
     """How covariances are known. Default: closed form, else Hermite for a GLM, else draws."""
     update: WeightUpdate = field(default_factory=NaturalGradient)
-    """How the active weights move: `SGD` is the paper's, `NaturalGradient` the fastest."""
+    """How the active weights move: `SGD` is the paper's, `NaturalGradient` the fastest;
+    `LineSearch` and `Quadratic` are those of its appendix D."""
     selection_rows: int | None = None
     """U: rows in the fresh subsample to select from; None for all."""
     gradient_rows: int | None = None
@@ -64,14 +65,24 @@ class SparseVI:
     """Steps in a row that add no row before giving up; not used with `num_iterations`."""
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        return self._look(rng, problem, problem.no_points(), np.empty(0), size, None)
+        return self.init_from(rng, problem, size, problem.no_points(), np.empty(0))
+
+    def init_from(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        size: int | None,
+        points: Points,
+        weights: Array,
+    ) -> State:
+        """The state from which the greedy steps go on. Cost: one look, which is a pass."""
+        return self._look(rng, problem, points, weights, size, None)
 
     def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         selected = _select(problem, state)
         if selected is None:
             return state, Info(self._kl(problem, state), "no row would improve the coreset")
-        points = state.points.append(selected)
-        weights = np.concatenate([state.weights, np.zeros(selected.indices.size)])
+        points, weights = selected
         restriction = self._geometry(problem).restrict(
             problem, points, state.space.location, self.gradient_rows
         )
@@ -120,23 +131,17 @@ class SparseVI:
         return self.geometry or default_geometry(problem)
 
 
-def _select(problem: Problem, state: State) -> Points | None:
-    """The row to add: empty when an active row is the best aligned, None when no row is."""
+def _select(problem: Problem, state: State) -> tuple[Points, Array] | None:
+    """The active rows with the one to move last: a new one at weight zero, or one of them.
+
+    None when no row is aligned with the residual.
+    """
     space, residual = state.space, state.residual
     query = BestRows(space, residual, num_best=1, exclude=np.sort(state.points.indices))
     best = problem.ask(query, state.rows)
     new = float(best.scores[0]) if best.scores.size else 0.0
-    active = 0.0
-    if state.weights.size:
-        vectors = space.embed(state.points.rows)
-        norms = np.sqrt(space.squared_norms(vectors))
-        scores = np.divide(
-            np.abs(space.project(vectors, residual)),
-            norms,
-            out=np.zeros_like(norms),
-            where=norms > 0,
-        )
-        active = float(scores.max())
+    scores = _alignments(state)
+    active = float(scores.max(initial=0.0))
     if max(new, active) <= 0.0:
         if state.weights.size == 0:
             raise ValueError(
@@ -144,4 +149,18 @@ def _select(problem: Problem, state: State) -> Points | None:
                 f"at the prior ({best.num_flat:,} rows)"
             )
         return None
-    return best.points if new > active else best.points.take(np.empty(0, dtype=np.int64))
+    if new > active:
+        return state.points.append(best.points), np.append(state.weights, 0.0)
+    chosen = int(scores.argmax())
+    order = np.append(np.delete(np.arange(scores.size), chosen), chosen)
+    return state.points.take(order), state.weights[order]
+
+
+def _alignments(state: State) -> Array:
+    """|⟨g_i, r⟩| / ‖g_i‖ of the active rows, zero where a potential is constant."""
+    if state.weights.size == 0:
+        return np.empty(0)
+    vectors = state.space.embed(state.points.rows)
+    norms = np.sqrt(state.space.squared_norms(vectors))
+    projections = np.abs(state.space.project(vectors, state.residual))
+    return np.divide(projections, norms, out=np.zeros_like(norms), where=norms > 0)

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.data.streams import parts_of
 from corebayes.models.rank import describe_deficiency
 from corebayes.types import Array, Block, Data
 
@@ -78,13 +79,15 @@ def check_rows(model: Regression, data: Data) -> None:
 def _counted_rows(data: Data) -> Iterator[tuple[NDArray[np.int64], Block]]:
     """Row numbers and rows that count, a few thousand at a time."""
     for start, stop in data.shards:
-        shard, numbers = data.read(start, stop), np.arange(start, stop)
-        if shard.counts is not None:
-            counted = np.flatnonzero(shard.counts > 0.0)
-            shard, numbers = shard.take(counted), numbers[counted]
-        for first in range(0, len(shard), ROWS_AT_ONCE):
-            part = slice(first, first + ROWS_AT_ONCE)
-            yield numbers[part], shard.take(part)
+        for numbers, rows in parts_of(data, start, stop):
+            for first in range(0, len(rows), ROWS_AT_ONCE):
+                these = slice(first, first + ROWS_AT_ONCE)
+                block, block_numbers = rows.take(these), numbers[these]
+                if block.counts is not None:
+                    counted = np.flatnonzero(block.counts > 0.0)
+                    block, block_numbers = block.take(counted), block_numbers[counted]
+                if len(block):
+                    yield block_numbers, block
 
 
 def _check_targets(

@@ -106,6 +106,11 @@ class GaussianMean(NormalPriorModel):
         """∇² Σ_n w_n f_n(θ), without the prior, shape (d, d)."""
         return -weights.sum() * self._noise.precision
 
+    def row_gradients(self, draws: Array, block: Block, coefficients: Array) -> dict[str, Array]:
+        """Σ_s a_s ∇ f_n(θ_s) in the numbers of row n: ∂f_n/∂x_n = Σ⁻¹(θ − x_n)."""
+        pull = coefficients @ draws - coefficients.sum() * block.X
+        return {"X": pull @ self._noise.precision}
+
     def log_base(self, block: Block) -> Array:
         constant = self.dim * np.log(2.0 * np.pi) + self._noise.log_determinant
         return np.full(len(block), -0.5 * constant)

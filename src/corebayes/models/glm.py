@@ -163,5 +163,24 @@ class GLM(NormalPriorModel):
         """∇² Σ_n w_n f_n(θ), without the prior, shape (d, d)."""
         return self.slopes(theta, block, weights)[1]
 
+    @property
+    def location_family(self) -> bool:
+        """Whether ℓ depends on y − η alone; then targets are real numbers and can be learned."""
+        return False
+
+    def row_gradients(self, draws: Array, block: Block, coefficients: Array) -> dict[str, Array]:
+        """Σ_s a_s ∇ f_n(θ_s) in the numbers of row n: X, and y in a location family.
+
+        ∂f_n/∂x_n = ℓ'(η_n) θ without the intercept, and ∂f_n/∂y_n = −ℓ'(η_n) there.
+        Cost: n·S·d flops.
+        """
+        eta = self.design(block) @ draws.T
+        (first,) = self.derivatives(eta, self.target(block)[:, None], 1)
+        scaled = first * coefficients
+        gradients = {"X": scaled @ draws[:, : block.X.shape[1]]}
+        if self.location_family:
+            gradients["y"] = -scaled.sum(axis=1)
+        return gradients
+
     def log_base(self, block: Block) -> Array:
         return self.log_base_of(block.y)

@@ -36,6 +36,10 @@ class LinearRegression(GLM):
         super().__post_init__()
         check_positive(self.noise_sd, "noise_sd")
 
+    @property
+    def location_family(self) -> bool:
+        return True
+
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         residual = np.subtract(y, eta, out=out)
         residual *= np.sqrt(0.5) / self.noise_sd

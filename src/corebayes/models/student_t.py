@@ -33,6 +33,10 @@ class StudentTRegression(GLM):
         return False
 
     @property
+    def location_family(self) -> bool:
+        return True
+
+    @property
     def kernel(self) -> str | None:
         return "student_t"
 

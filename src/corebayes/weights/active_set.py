@@ -9,7 +9,8 @@ from scipy.linalg import blas, lapack, qr_delete
 
 from corebayes.types import Array
 
-# A unit vector closer than this (squared) to the span of the others adds only round-off.
+# A unit vector closer than this (squared) to the span of the others: inner products, with half of
+# the digits, cannot tell it from one in the span.
 DEPENDENT = 1e-12
 
 

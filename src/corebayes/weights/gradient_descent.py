@@ -10,20 +10,14 @@ it is what the authors' later code uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from corebayes.tangent.geometry import Restriction
 from corebayes.types import Array
-
-Schedule = float | Callable[[int], float]
-
-
-def _rate(schedule: Schedule, step: int) -> float:
-    """γ_t for t = 1, 2, …: a number means number / t."""
-    return schedule(step) if callable(schedule) else schedule / step
+from corebayes.weights.optimiser import Schedule, descend, rate_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +28,23 @@ class SGD:
     rate: Schedule = 1.0
     """γ_t: a function of t = 1, 2, …, or the number γ in γ_t = γ/t."""
 
+    def begin(self, values: Array) -> int:
+        return 0
+
+    def advance(self, gradient: Array, values: Array, state: int) -> tuple[Array, int]:
+        step = state + 1
+        return values - rate_at(self.rate, step) * gradient, step
+
     def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
-        for step in range(1, self.num_steps + 1):
-            descent = _rate(self.rate, step) * restriction.gradient(rng, weights)
-            weights = np.maximum(weights - descent, 0.0)
-        return weights
+        return descend(self, rng, restriction, weights)
+
+
+class AdamState(NamedTuple):
+    """Running means of the gradient and of its square, and how many steps went in."""
+
+    first: Array
+    second: Array
+    step: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +60,18 @@ class Adam:
     """γ_t: a function of t = 1, 2, …, or the number γ in γ_t = γ/t."""
     decay: tuple[float, float] = (0.9, 0.999)
 
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
+    def begin(self, values: Array) -> AdamState:
+        return AdamState(np.zeros_like(values), np.zeros_like(values), 0)
+
+    def advance(self, gradient: Array, values: Array, state: AdamState) -> tuple[Array, AdamState]:
         first_decay, second_decay = self.decay
-        first, second = np.zeros_like(weights), np.zeros_like(weights)
-        for step in range(1, self.num_steps + 1):
-            gradient = restriction.gradient(rng, weights)
-            first += (1.0 - first_decay) * (gradient - first)
-            second += (1.0 - second_decay) * (gradient * gradient - second)
-            mean = first / (1.0 - first_decay**step)
-            scale = np.sqrt(second / (1.0 - second_decay**step)) + 1e-8
-            weights = np.maximum(weights - _rate(self.rate, step) * mean / scale, 0.0)
-        return weights
+        step = state.step + 1
+        first = state.first + (1.0 - first_decay) * (gradient - state.first)
+        second = state.second + (1.0 - second_decay) * (gradient * gradient - state.second)
+        mean = first / (1.0 - first_decay**step)
+        scale = np.sqrt(second / (1.0 - second_decay**step)) + 1e-8
+        values = values - rate_at(self.rate, step) * mean / scale
+        return values, AdamState(first, second, step)
+
+    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
+        return descend(self, rng, restriction, weights)

@@ -11,6 +11,10 @@ from corebayes.types import Array
 
 
 class WeightUpdate(Protocol):
-    """Moves the weights of a fixed active set towards lower KL(π_w ‖ π), keeping w ≥ 0."""
+    """Moves the weights of a fixed active set towards lower KL(π_w ‖ π), keeping w ≥ 0.
+
+    After a selection the row just selected is the last one, whether it is new (its weight is zero)
+    or was active before, so that an update of a single weight knows which one to move.
+    """
 
     def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array: ...
