@@ -126,7 +126,9 @@ class CustomModel:
             values = _checked(self._log_likelihood(draws, block), shape, "log_likelihood", "(n, S)")
         if out is not None:
             np.copyto(out, values)
-        return values if out is None else out
+            return out
+        # Arrays of JAX are read-only; whoever asks for potentials may centre them in place.
+        return values if values.flags.writeable else values.copy()
 
     def sum_potentials(self, draws: Array, block: Block, weights: Array | None = None) -> Array:
         if len(block) == 0:
