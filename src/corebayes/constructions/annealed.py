@@ -114,6 +114,10 @@ class AnnealedSparseVI:
     tolerance: float = 1e-8
     """Stop when what is left to fit, ½ ‖residual‖² in the tangent space, is at most this."""
 
+    def passes(self, size: int | None) -> tuple[float, float]:
+        """Of a size that was asked for; an open one takes a few more each time it grows."""
+        return (4.0, 7.0 if size is not None else float("inf"))
+
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         state = self.init_path(rng, problem, [size or _quadratics(problem)])
         return state._replace(open=size is None)
@@ -374,7 +378,8 @@ class AnnealedSparseVI:
         after: float = 1.0,
     ) -> Look:
         """The look from π_{βw}, with a total good enough for the temperature after this one."""
-        geometry = self._geometry(problem, sizes)
+        # On the way a Gaussian fit will do; at β = 1 draws are of π_w itself.
+        geometry = self._geometry(problem, sizes, arrived=temperature == 1.0)
         start = None if last is None else last.space.location
         space = geometry.space(rng, problem, points, temperature * weights, start)
         rows = None
@@ -388,8 +393,10 @@ class AnnealedSparseVI:
         residual = look.residual(candidate.points, candidate.weights)
         return self._geometry(problem, state.sizes).kl(problem, look.space, residual)
 
-    def _geometry(self, problem: Problem, sizes: tuple[int, ...]) -> Geometry:
-        return self.geometry or default_geometry(problem, sizes[-1])
+    def _geometry(
+        self, problem: Problem, sizes: tuple[int, ...], *, arrived: bool = True
+    ) -> Geometry:
+        return self.geometry or default_geometry(problem, sizes[-1], few_looks=arrived)
 
 
 def _check_potentials(problem: Problem, points: Points) -> None:

@@ -13,6 +13,7 @@ from corebayes.tangent.geometry import Geometry
 from corebayes.tangent.guarded import Guard
 from corebayes.tangent.hermite import MAX_ORDER, Hermite
 from corebayes.tangent.monte_carlo import MonteCarlo
+from corebayes.types import Sampler
 
 # Up to here a posterior may be visibly skewed, and a pass of degree 3 or more is cheap.
 SKEWED_ROWS, SKEWED_DIM = 20_000, 20
@@ -20,18 +21,22 @@ SKEWED_ROWS, SKEWED_DIM = 20_000, 20
 MAX_NUMBERS = 10_000
 
 
-def default_geometry(problem: Problem, size: int | None = None) -> Geometry:
-    """The geometry without noise if there is one: closed form, Hermite for a GLM, else NUTS draws.
+def default_geometry(
+    problem: Problem, size: int | None = None, *, few_looks: bool = False
+) -> Geometry:
+    """The geometry without noise if there is one: closed form, Hermite for a GLM, else draws.
+
+    Draws are from the Laplace fit of π_w, or by NUTS for a construction of `few_looks`.
 
     Points beyond the dimension of the space would have nothing to fit, so for a coreset of
     `size` rows the space is made large enough where that is cheap. Models that are not
     log-concave get guards against spurious modes.
     """
-    geometry = _plain(problem, size or 0)
+    geometry = _plain(problem, size or 0, NUTS(num_tune=200, chains=4) if few_looks else None)
     return geometry if problem.model.log_concave else Guard(geometry=geometry)
 
 
-def _plain(problem: Problem, size: int) -> Geometry:
+def _plain(problem: Problem, size: int, sampler: Sampler | None) -> Geometry:
     model = problem.model
     if is_conjugate(model):
         return ClosedForm()
@@ -39,7 +44,7 @@ def _plain(problem: Problem, size: int) -> Geometry:
         return Hermite(order=_order(model.dim, problem.data.total_count, size))
     rank = max(size, model.dim * (model.dim + 3) // 2)
     # The covariances of `rank` potentials need several times as many draws.
-    return MonteCarlo(num_draws=max(500, 4 * rank), sampler=NUTS(num_tune=200, chains=4))
+    return MonteCarlo(num_draws=max(500, 4 * rank), sampler=sampler)
 
 
 def _order(dim: int, count: float, size: int) -> int:
