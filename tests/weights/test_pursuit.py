@@ -120,14 +120,6 @@ def test_a_decoy_leaves_on_the_way_back():
     assert set(back.taken.tolist()) == {0, 1} and distance(vectors, total, *back) < 1e-12
 
 
-def test_a_start_is_kept_and_extended():
-    vectors, total = problem(4, num_vectors=50, dim=20)
-    pool, start = Block({"X": vectors}), np.array([0.3, 0.0, 2.0])
-    (choice,) = orthogonal_pursuit(Plain(), pool, total, [6], start=start)
-    assert choice.taken.size == 6
-    assert distance(vectors, total, *choice) < nnls(vectors[:3].T, total)[1]
-
-
 def test_near_dependent_vectors_keep_their_digits():
     rng = np.random.default_rng(0)
     base = rng.normal(size=(6, 12))

@@ -10,8 +10,8 @@ over a pool of random rows and the points so far. Few points would go astray on 
 generous pilot makes it. Around π_pilot ≈ π the coreset itself is selected by the same pursuit,
 which answers for all sizes at once; its weights are polished by natural gradient and its points
 selected anew from π_w, and only what lowers KL is kept. Where a coreset must stay far from π (few
-points for many parameters), selection has to see π_w and not π, so there points are also grown one
-by one.
+points for many parameters), selection has to see π_w and not π; where looks are cheap, points are
+then also grown one by one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ FIRST_PROMISE = 0.1
 TOO_FAR, TOO_SHORT = 25.0, 0.25
 # A growing coreset takes in one row, or one for every so many that it has, and gives up when it
 # has not grown for some steps.
-GROWTH, PATIENCE = 20, 10
+GROWTH, PATIENCE, BEYOND = 20, 10, 1.25
+# Best-aligned rows that it chooses from, for each row that may enter.
+CHOICE = 20
 GROWTH_STEPS = NaturalGradient()
 
 
@@ -212,7 +214,41 @@ class AnnealedSparseVI:
     ) -> tuple[State, Info]:
         """Polish the next size; select its points anew as long as that lowers KL."""
         number = len(state.answers)
-        best = self._looked(rng, problem, state, *state.chosen[number])
+        chosen = self._looked(rng, problem, state, *state.chosen[number])
+        best = self._improved(rng, problem, state, chosen, state.sizes[number])
+        state = state._replace(current=best, answers=(*state.answers, best))
+        if len(state.answers) == len(state.sizes):
+            far = self._far_sizes(problem, state)
+            if far:
+                seed = self._looked(rng, problem, state, problem.no_points(), np.empty(0))
+                state = state._replace(far=far, growing=seed)
+        return state, self._info(problem, state)
+
+    def _far_sizes(self, problem: Problem, state: State) -> tuple[int, ...]:
+        """The sizes to grow a coreset to, row by row: those whose coresets stay far from π.
+
+        That takes many looks. In closed form they are free of N; else only fewer points than
+        parameters are worth them, and only of few rows.
+        """
+        if is_conjugate(problem.model):
+            largest = problem.data.num_rows
+        else:
+            largest = problem.model.dim if problem.data.num_rows <= self.pool_rows else 0
+        return tuple(
+            size
+            for size, answer in zip(state.sizes, state.answers, strict=True)
+            if size <= largest and self._kl(problem, state, answer).value > FAR and not state.open
+        )
+
+    def _improved(
+        self,
+        rng: np.random.Generator,
+        problem: Problem,
+        state: State,
+        best: Candidate,
+        size: int,
+    ) -> Candidate:
+        """Weights polished, then points selected anew from π_w, as long as that lowers KL."""
         for _ in range(self.rounds):
             before = best.look.half_variance
             best = self._polished(rng, problem, state, best, self.polish)
@@ -222,29 +258,14 @@ class AnnealedSparseVI:
             if now <= 0.01 * before:
                 # The points are right and the weights still on their way.
                 continue
-            (again,) = self._select(rng, problem, best, [state.sizes[number]])
+            (again,) = self._select(rng, problem, best, [size])
             if best.look.promise(*again) > 0.8 * now:
                 break
             candidate = self._looked(rng, problem, state, *again)
             if not candidate.lower_than(best):
                 break
             best = candidate
-        state = state._replace(current=best, answers=(*state.answers, best))
-        if len(state.answers) == len(state.sizes) and self._can_grow(problem, state):
-            far = [
-                size
-                for size, answer in zip(state.sizes, state.answers, strict=True)
-                if self._kl(problem, state, answer).value > FAR
-            ]
-            if far:
-                seed = self._looked(rng, problem, state, problem.no_points(), np.empty(0))
-                state = state._replace(far=tuple(far), growing=seed)
-        return state, self._info(problem, state)
-
-    def _can_grow(self, problem: Problem, state: State) -> bool:
-        """Whether looks are so cheap that a coreset can be grown row by row."""
-        cheap = is_conjugate(problem.model) or problem.data.num_rows <= self.pool_rows
-        return cheap and not state.open
+        return best
 
     def _grow(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         """Let some more points in from where the growing coreset stands, and move all weights.
@@ -253,15 +274,15 @@ class AnnealedSparseVI:
         """
         assert state.growing is not None
         points, weights, look = state.growing
-        next_size = min(size for size in state.far if size > weights.size)
-        size = min(next_size, weights.size + max(1, weights.size // GROWTH))
-        pool = make_pool(rng, problem, points, self.pool_rows)
-        (choice,) = orthogonal_pursuit(
-            look.space, pool.rows, look.total.element, [size], start=weights
-        )
-        fresh = choice.taken[choice.taken >= weights.size]
-        points = pool.take(np.append(np.arange(weights.size), fresh))
-        start = np.append(weights, np.zeros(fresh.size))
+        number = max(1, weights.size // GROWTH)
+        # The pursuit of what is missing: the best-aligned row and, if more may enter, the best
+        # complements to it.
+        residual = look.residual(points, weights)
+        query = BestRows(look.space, residual, CHOICE * number, np.sort(points.indices))
+        best = problem.ask(query).points
+        (choice,) = orthogonal_pursuit(look.space, best.rows, residual, [number])
+        points = points.append(best.take(choice.taken))
+        start = np.append(weights, np.zeros(choice.taken.size))
         seen = Look.at(look.space, look.total, points, start)
         grown = self._polished(rng, problem, state, Candidate(points, start, seen), GROWTH_STEPS)
         answers = tuple(
@@ -269,7 +290,8 @@ class AnnealedSparseVI:
             for size, answer in zip(state.sizes, state.answers, strict=True)
         )
         idle = 0 if grown.weights.size > weights.size else state.idle + 1
-        ended = idle == PATIENCE or grown.weights.size >= state.far[-1]
+        # Points leave again, so a little beyond the largest size a lower KL may still be found.
+        ended = idle == PATIENCE or grown.weights.size >= BEYOND * state.far[-1]
         growing = None if ended else grown
         state = state._replace(answers=answers, current=answers[-1], growing=growing, idle=idle)
         return state, self._info(problem, state)

@@ -130,15 +130,13 @@ def orthogonal_pursuit(
     sizes: Sequence[int],
     *,
     overshoot: float = 1.0,
-    start: Array | None = None,
 ) -> list[Choice]:
     """The pursuit's answer at each of the `sizes`, all on the one path to the largest.
 
     Ends early when no vector of the pool is aligned with what is missing. With an `overshoot` of
     two the path goes on to twice the largest size and comes back, the least useful vector leaving
-    each time; at each size the better of the two ways counts. `start` are weights of the pool's
-    first rows, to go on from. Cost of a point: n·M flops, n·d (or n·S) for its inner products with
-    the pool of n rows; the n × M inner products are kept.
+    each time; at each size the better of the two ways counts. Cost of a point: n·M flops, n·d (or
+    n·S) for its inner products with the pool of n rows; the n × M inner products are kept.
     """
     vectors = space.embed(pool)
     squared_norms = space.squared_norms(vectors)
@@ -151,11 +149,6 @@ def orthogonal_pursuit(
 
     cross = np.where(alive, space.project(vectors, total) / norms, -np.inf)
     pursuit = Pursuit(column, cross)
-    if start is not None:
-        first = np.arange(start.size)
-        columns = space.gram(vectors, space.take(vectors, first))
-        columns /= np.outer(norms, norms[first])
-        pursuit.start_from(first, start * norms[first], columns)
     largest = int(np.ceil(overshoot * max(sizes)))
     choices = {size: Choice(pursuit.taken, pursuit.values) for size in sizes}
     # Points may leave, so more enter than stay; this many bounds the work.
