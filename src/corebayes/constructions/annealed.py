@@ -130,7 +130,7 @@ class AnnealedSparseVI:
         A subsample with every row counted once has the posterior of temperature U/N.
         """
         ordered = tuple(sorted({min(size, problem.data.num_rows) for size in sizes}))
-        wanted = max(500, 20 * problem.model.dim)
+        wanted = _first_rows(problem)
         points = make_pool(rng, problem, problem.no_points(), wanted)
         counts = points.rows.multiplicity()
         share = float(counts.sum()) / problem.data.total_count
@@ -338,9 +338,12 @@ class AnnealedSparseVI:
         the best-aligned of all rows.
         """
         points, look = current.points, current.look
+        if points.indices.size > self.pool_rows:
+            # The first subsample: rows as random as the pool's.
+            points = problem.no_points()
         unseen = problem.data.num_rows > self.pool_rows
         if scan and unseen and look.half_variance > WORTH_A_PASS:
-            residual = look.residual(points, current.weights)
+            residual = look.residual(current.points, current.weights)
             query = BestRows(look.space, residual, max(sizes), np.sort(points.indices))
             points = points.append(problem.ask(query).points)
         pool = make_pool(rng, problem, points, self.pool_rows)
@@ -369,9 +372,9 @@ class AnnealedSparseVI:
         def look(weights: Array) -> tuple[Moments, Look]:
             fresh = np.random.default_rng(seed)
             seen = self._look(fresh, problem, state.sizes, points, weights, last)
-            return seen.moments, seen
+            return seen.moments(points), seen
 
-        weights, seen = steps.descend(look, candidate.weights, (last.moments, last))
+        weights, seen = steps.descend(look, candidate.weights, (last.moments(points), last))
         if np.all(weights > 0.0):
             return Candidate(points, weights, seen)
         points, weights = drop_zeros(points, weights)
@@ -428,6 +431,13 @@ def _check_potentials(problem: Problem, points: Points) -> None:
     bad = np.flatnonzero(~np.isfinite(model.potentials(mode[None, :], points.rows)[:, 0]))
     if bad.size:
         raise BadPotentialError(int(points.indices[bad[0]]))
+
+
+def _first_rows(problem: Problem) -> int:
+    """Rows of the first subsample: enough for the parameters, and a share of all rows, so that the
+    way from there is no longer for more rows."""
+    share = min(problem.data.num_rows // 400, 20_000)
+    return max(500, 20 * problem.model.dim, share)
 
 
 def _warmer(temperature: float, ratio: float) -> float:

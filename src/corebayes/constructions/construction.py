@@ -74,6 +74,15 @@ class GrowingConstruction(Construction, Protocol):
         ...
 
 
+def expected_passes(method: object, size: int | None) -> tuple[float, float]:
+    """How many passes a construction says it takes for a size, at least and at most.
+
+    One that can tell has a method `passes(size)`.
+    """
+    passes: Any = getattr(method, "passes", None)
+    return (1.0, float("inf")) if passes is None else passes(size)
+
+
 def drop_zeros(points: Points, weights: Array) -> tuple[Points, Array]:
     """The points with a positive weight."""
     positive = np.flatnonzero(weights > 0.0)

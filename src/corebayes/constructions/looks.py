@@ -7,34 +7,33 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.problem import Problem
-from corebayes.tangent.geometry import Moments, subsample
+from corebayes.tangent.geometry import Level, Moments, subsample
 from corebayes.types import Array, Points, TangentSpace, Total
 
 
 class Look(NamedTuple):
-    """The tangent space at one π_w, the total there, and the covariances of some points."""
+    """The tangent space at the π_w of some points, the total there, and how high KL is."""
 
     space: TangentSpace
     total: Total
-    moments: Moments
+    level: Level
 
     @classmethod
     def at(cls, space: TangentSpace, total: Total, points: Points, weights: Array) -> Look:
-        """The look at these weighted points. Cost: their M² inner products."""
-        vectors = space.embed(points.rows)
-        missing = total.element - space.combine(vectors, weights)
-        moments = Moments(
-            gram=space.gram(vectors),
-            cross=space.project(vectors, total.element),
-            energy=space.free_energy(total),
-            half_variance=0.5 * float(missing @ missing),
-        )
-        return cls(space, total, moments)
+        """The look at these weighted points. Cost: their vectors."""
+        missing = total.element - space.combine(space.embed(points.rows), weights)
+        half_variance = 0.5 * float(missing @ missing)
+        return cls(space, total, Level(space.free_energy(total), half_variance))
+
+    def moments(self, points: Points) -> Moments:
+        """The covariances of the points. Cost: their M² inner products."""
+        vectors = self.space.embed(points.rows)
+        cross = self.space.project(vectors, self.total.element)
+        return Moments(self.space.gram(vectors), cross, *self.level)
 
     @property
     def half_variance(self) -> float:
-        """½ Var_w r, the second-order KL."""
-        return self.moments.half_variance
+        return self.level.half_variance
 
     def residual(self, points: Points, weights: Array) -> Array:
         """Σ_n c_n g_n − Σ_i w_i g_i for any weighted points, as seen from here."""
@@ -55,7 +54,7 @@ class Candidate(NamedTuple):
     look: Look
 
     def lower_than(self, other: Candidate) -> bool:
-        return self.look.moments.lower_than(other.look.moments)
+        return self.look.level.lower_than(other.look.level)
 
 
 def make_pool(rng: np.random.Generator, problem: Problem, points: Points, num_rows: int) -> Points:

@@ -27,6 +27,9 @@ class State(NamedTuple):
 class Uniform:
     """M rows at random, equally weighted; a row drawn k times gets k times the weight."""
 
+    def passes(self, size: int | None) -> tuple[float, float]:
+        return (0.0, 1.0)
+
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         if size is None:
             raise ValueError("Uniform needs a size: build(..., size=100, method=Uniform())")

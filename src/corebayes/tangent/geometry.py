@@ -18,6 +18,22 @@ from corebayes.scan.query import Totals
 from corebayes.types import Array, Estimate, Gaussian, Indices, Points, TangentSpace, Total
 
 
+class Level(NamedTuple):
+    """How high KL(π_w ‖ π) is, up to a constant, by two measures."""
+
+    energy: float
+    """As exact as π_w is Gaussian."""
+    half_variance: float
+    """½ Var_w r, the second-order KL."""
+
+    def lower_than(self, other: Level) -> bool:
+        """By the free energy when far, where ½ Var_w r is worthless; by ½ Var_w r within a nat,
+        where counting π_w as Gaussian shows in the energy."""
+        if max(self.half_variance, other.half_variance) < 1.0:
+            return self.half_variance < other.half_variance
+        return self.energy < other.energy
+
+
 class Moments(NamedTuple):
     """Covariances of the active potentials under one π_w."""
 
@@ -34,12 +50,9 @@ class Moments(NamedTuple):
         # ∇_w KL(π_w ‖ π) = −Cov_w[f, Σ_n (c_n − w_n) f_n]
         return self.gram @ weights - self.cross
 
-    def lower_than(self, other: Moments) -> bool:
-        """Whether KL(π_w ‖ π) is lower here: by the free energy when far, where ½ Var_w r is
-        worthless; by ½ Var_w r within a nat, where counting π_w as Gaussian shows in the energy."""
-        if max(self.half_variance, other.half_variance) < 1.0:
-            return self.half_variance < other.half_variance
-        return self.energy < other.energy
+    @property
+    def level(self) -> Level:
+        return Level(self.energy, self.half_variance)
 
 
 class Curvature(NamedTuple):

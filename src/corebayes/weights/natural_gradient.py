@@ -67,7 +67,7 @@ class NaturalGradient:
             if promised <= max(self.tolerance, self.least_share * _finite(moments.half_variance)):
                 break
             trial_moments, trial_kept = look(trial)
-            if trial_moments.lower_than(moments):
+            if trial_moments.level.lower_than(moments.level):
                 weights, moments, kept = trial, trial_moments, trial_kept
                 damping = max(0.1 * damping, self.damping)
                 steps, trials = steps + 1, 0
