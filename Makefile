@@ -1,17 +1,19 @@
 # make setup   create .venv with pinned versions (once; both commands below do it)
 # make demo    compress 1,000,000 rows, sample, certify, draw demo/demo.png
 # make test    lint, format check, types, tests
+# make docs    run the tutorials and write the site to build/docs
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.docs-installed
 # The first interpreter that is new enough; 3.11 is the one the versions are pinned for.
 FIND_PYTHON = for python in $(PYTHON) python3.11 python3 python3.12 python3.13 python; do \
 	if command -v $$python >/dev/null 2>&1 && $$python -c \
 	'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
 	then echo $$python; break; fi; done
 
-.PHONY: setup test lint format demo bench clean
+.PHONY: setup test lint format demo bench docs clean
 
 setup: $(STAMP)
 	@:
@@ -47,6 +49,19 @@ demo: setup
 bench: setup
 	-$(BIN)/python -m benchmarks.pass_speed
 	-$(BIN)/python -m benchmarks.sparse_vi
+
+# The tutorials run afresh every time, since the library may have changed. One at a time: they read
+# flights of a few hundred megabytes.
+docs: setup $(DOCS_STAMP)
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet \
+		--doctree-dir build/doctrees docs build/docs
+	@echo "open build/docs/index.html"
+
+$(DOCS_STAMP): $(STAMP) requirements/docs.txt
+	@echo "installing what the site needs into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--requirement requirements/docs.txt
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist demo .pytest_cache .ruff_cache .hypothesis

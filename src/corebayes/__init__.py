@@ -11,9 +11,36 @@
 """
 
 from corebayes import diagnostics
-from corebayes.build import build
+from corebayes.adapters import (
+    from_bambi,
+    from_formula,
+    from_numpyro,
+    from_pymc,
+    to_bambi,
+    to_columns,
+    to_csv,
+    to_numpyro,
+    to_parquet,
+    to_pymc,
+    to_stan,
+)
+from corebayes.build import build, build_path
 from corebayes.certify import Certificate, certify
-from corebayes.constructions import AnnealedSparseVI, SparseVI, Uniform
+from corebayes.checkpoint import CheckpointError
+from corebayes.constructions import (
+    GIGA,
+    L1,
+    AnnealedSparseVI,
+    CoresetMCMC,
+    FrankWolfe,
+    HardThresholding,
+    ImportanceSampling,
+    OrthogonalPursuit,
+    PseudoCoreset,
+    QuasiNewton,
+    SparseVI,
+    Uniform,
+)
 from corebayes.files import load
 from corebayes.models import (
     CustomModel,
@@ -26,42 +53,89 @@ from corebayes.models import (
     StudentTRegression,
     radial_basis,
 )
+from corebayes.report import Report, report
 from corebayes.sample import sample
-from corebayes.samplers import Exact, Laplace
+from corebayes.samplers import Exact, HitAndRun, Laplace
 from corebayes.samplers.nuts import NUTS
-from corebayes.tangent import ClosedForm, Hermite, MonteCarlo
+from corebayes.scan.dask import dask
+from corebayes.scan.processes import processes
+from corebayes.tangent import (
+    ClosedForm,
+    FullPosterior,
+    GivenDraws,
+    Guard,
+    Hermite,
+    MonteCarlo,
+    Realistic,
+    SubsamplePosterior,
+)
 from corebayes.types import Coreset
 from corebayes.version import __version__
-from corebayes.weights import SGD, Adam, NaturalGradient
+from corebayes.weights import SGD, Adam, HotDoG, LineSearch, NaturalGradient, Quadratic
 
 __all__ = [
+    "GIGA",
+    "L1",
     "NUTS",
     "SGD",
     "Adam",
     "AnnealedSparseVI",
     "Certificate",
+    "CheckpointError",
     "ClosedForm",
     "Coreset",
+    "CoresetMCMC",
     "CustomModel",
     "Exact",
+    "FrankWolfe",
+    "FullPosterior",
     "GaussianMean",
+    "GivenDraws",
+    "Guard",
+    "HardThresholding",
     "Hermite",
+    "HitAndRun",
+    "HotDoG",
+    "ImportanceSampling",
     "Laplace",
+    "LineSearch",
     "LinearRegression",
     "LogisticRegression",
     "MonteCarlo",
     "NaturalGradient",
     "NegativeBinomialRegression",
     "Normal",
+    "OrthogonalPursuit",
     "PoissonRegression",
+    "PseudoCoreset",
+    "Quadratic",
+    "QuasiNewton",
+    "Realistic",
+    "Report",
     "SparseVI",
     "StudentTRegression",
+    "SubsamplePosterior",
     "Uniform",
     "__version__",
     "build",
+    "build_path",
     "certify",
+    "dask",
     "diagnostics",
+    "from_bambi",
+    "from_formula",
+    "from_numpyro",
+    "from_pymc",
     "load",
+    "processes",
     "radial_basis",
+    "report",
     "sample",
+    "to_bambi",
+    "to_columns",
+    "to_csv",
+    "to_numpyro",
+    "to_parquet",
+    "to_pymc",
+    "to_stan",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 
 
@@ -19,8 +18,9 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    # A polite kill is a Ctrl-C: a build hands over the coreset so far.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    from corebayes.interrupts import listen
+
+    listen()
     run(sys.argv[1:])
 
 

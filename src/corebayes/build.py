@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from os import PathLike
 from typing import Any, cast
 
 import numpy as np
 
+from corebayes.arguments import (
+    check_can_start,
+    check_enough_rows,
+    checked_positive,
+    checked_seed,
+    checked_size,
+    checked_sizes,
+)
+from corebayes.checkpoint import open_journal, run_identity
 from corebayes.constructions import AnnealedSparseVI, Construction, Info, PathConstruction
+from corebayes.constructions.construction import GrowingConstruction
 from corebayes.data import as_data
+from corebayes.logs import say
 from corebayes.problem import Problem
 from corebayes.progress import make_progress
+from corebayes.scan.budget import Budget, as_budget
 from corebayes.scan.inline import Inline, one_blas_thread
 from corebayes.scan.query import Executor
-from corebayes.types import Coreset, Data, Model
+from corebayes.types import Coreset, Data, Model, Points
 from corebayes.version import __version__
 
 
@@ -28,8 +41,11 @@ def build(
     tol: float | None = None,
     method: Construction | None = None,
     seed: int = 0,
+    start: Coreset | None = None,
     progress: bool | None = None,
     max_time: float | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    memory: str | int | None = None,
     target: str | None = None,
     features: Sequence[str] | None = None,
     counts: Any = None,
@@ -44,16 +60,25 @@ def build(
     grows until they do); or after `max_time` seconds; or when the method has nothing left to do.
     The coreset's `reason` says which. Ctrl-C returns the coreset so far. The same arguments give
     the same coreset.
+
+    With `start`, an earlier coreset of the same data, the construction goes on from its rows and
+    weights. With `checkpoint`, a folder, the answers of all passes are kept there as they come, and
+    the same call after any interruption goes on where they end, to the same bits. `memory`, such as
+    "500MB", is what the process may take in all; see `scan/budget.py`.
     """
-    size = _checked_size(size, tol)
-    tol = _checked_positive("tol", tol)
-    max_time = _checked_positive("max_time", max_time)
+    size = checked_size(size, tol)
+    tol = checked_positive("tol", tol)
+    max_time = checked_positive("max_time", max_time)
+    seed, budget = checked_seed(seed), as_budget(memory)
+    method = method or AnnealedSparseVI()
+    check_can_start(method, start, size)
     rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
-    _check_enough_rows(size, rows)
+    check_enough_rows(size, rows)
     with one_blas_thread():
-        run = _Run.of(model, rows, method, seed, executor)
-        with make_progress(progress, size) as bar:
-            run.init(size)
+        run = _Run.of(model, rows, method, seed, executor, budget)
+        points = None if start is None else _starting_points(start, rows)
+        with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
+            run.init(size, points)
             reason = run.until(_Tolerance(tol), max_time, bar.show)
     return run.coreset(run.state, reason)
 
@@ -67,6 +92,8 @@ def build_path(
     seed: int = 0,
     progress: bool | None = None,
     max_time: float | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    memory: str | int | None = None,
     target: str | None = None,
     features: Sequence[str] | None = None,
     counts: Any = None,
@@ -80,14 +107,15 @@ def build_path(
     that it passes on the way to the largest. All other arguments are those of `build`.
     Interrupted, or at the end of `max_time`, the sizes that are not reached are left out.
     """
-    wanted = _checked_sizes(sizes)
-    max_time = _checked_positive("max_time", max_time)
+    wanted = checked_sizes(sizes)
+    max_time = checked_positive("max_time", max_time)
+    seed, budget = checked_seed(seed), as_budget(memory)
     rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
-    _check_enough_rows(wanted[-1], rows)
+    check_enough_rows(wanted[-1], rows)
     passed: dict[int, Any] = {}
     with one_blas_thread():
-        run = _Run.of(model, rows, method, seed, executor)
-        with make_progress(progress, wanted[-1]) as bar:
+        run = _Run.of(model, rows, method or AnnealedSparseVI(), seed, executor, budget)
+        with run.recorded(checkpoint, wanted), make_progress(progress, wanted[-1]) as bar:
 
             def watch(size: int, kl: Any, rate: float) -> None:
                 bar.show(size, kl, rate)
@@ -118,16 +146,58 @@ class _Run:
         cls,
         model: Model,
         data: Data,
-        method: Construction | None,
+        method: Construction,
         seed: int,
         executor: Executor | None,
+        budget: Budget | None,
     ) -> _Run:
-        seed = _checked_seed(seed)
-        problem = Problem(model.bind(data), data, executor or Inline())
-        return cls(problem, method or AnnealedSparseVI(), seed, np.random.default_rng(seed))
+        # The budget is looked at before the first row is.
+        problem = Problem(model, data, executor or Inline(), budget)
+        problem.model = model.bind(data)
+        return cls(problem, method, seed, np.random.default_rng(seed))
 
-    def init(self, size: int | None) -> None:
-        self.state = self.method.init(self.rng, self.problem, size)
+    @contextmanager
+    def recorded(
+        self,
+        folder: str | PathLike[str] | None,
+        sizes: Sequence[int | None],
+        tol: float | None = None,
+        start: Coreset | None = None,
+    ) -> Generator[None]:
+        """Answers of passes are kept in the folder, and those that are there are not asked."""
+        if folder is None:
+            yield
+            return
+        problem = self.problem
+        header = run_identity(
+            model=problem.model,
+            data=problem.data,
+            method=self.method,
+            seed=self.seed,
+            sizes=sizes,
+            tol=tol,
+            memory=None if problem.budget is None else problem.budget.num_bytes,
+            start=start,
+        )
+        with open_journal(folder, header) as journal:
+            problem.log = journal
+            yield
+
+    def init(self, size: int | None, start: tuple[Points, Any] | None = None) -> None:
+        data = self.problem.data
+        say(
+            "begin",
+            f"{type(self.method).__name__} of {data.num_rows:,} rows, seed {self.seed}",
+            method=type(self.method).__name__,
+            num_rows=data.num_rows,
+            size=size,
+            seed=self.seed,
+        )
+        if start is None:
+            self.state = self.method.init(self.rng, self.problem, size)
+        else:
+            growing = cast(GrowingConstruction, self.method)
+            self.state = growing.init_from(self.rng, self.problem, size, *start)
 
     def init_path(self, sizes: Sequence[int]) -> None:
         if isinstance(self.method, PathConstruction):
@@ -139,6 +209,14 @@ class _Run:
         self, tolerance: _Tolerance, max_time: float | None, show: Callable[..., None]
     ) -> str:
         """Step until there is a reason to stop, and give it."""
+        reason = self._until(tolerance, max_time, show)
+        size = int(self.state.weights.size)
+        say("end", f"{size} rows, stopped: {reason}", size=size, reason=reason)
+        return reason
+
+    def _until(
+        self, tolerance: _Tolerance, max_time: float | None, show: Callable[..., None]
+    ) -> str:
         try:
             while True:
                 self.state, info = self.method.step(self.rng, self.problem, self.state)
@@ -184,6 +262,7 @@ class _Run:
                 "rows_scanned": self.problem.rows_scanned,
             }
         )
+        say("step", _line(self.trace[-1], self.problem.data.num_rows), **self.trace[-1])
         return seconds
 
     def _provenance(self, data: Data) -> dict[str, Any]:
@@ -227,47 +306,21 @@ class _Tolerance:
             seed=int(run.rng.integers(2**31)),
             tol=self.tol,
             executor=run.problem.executor,
+            memory=None if run.problem.budget is None else run.problem.budget.num_bytes,
         ).certified
 
 
-def _check_enough_rows(size: int | None, data: Data) -> None:
-    if size is not None and size > data.num_rows:
-        raise ValueError(f"size must be at most the number of rows, {data.num_rows}, got {size}")
+def _line(entry: dict[str, Any], num_rows: int) -> str:
+    kl = "" if entry["kl"] is None else f", KL ≈ {entry['kl']:.3g}"
+    passes = entry["rows_scanned"] / num_rows
+    return (
+        f"step {entry['step']}: {entry['size']} rows{kl}, "
+        f"{passes:.2f} passes, {entry['seconds']:.1f} s"
+    )
 
 
-def _checked_sizes(sizes: Any) -> list[int]:
-    if isinstance(sizes, (str, Integral)) or not isinstance(sizes, Iterable):
-        raise TypeError(f"sizes must be a list of whole numbers of rows, got {sizes!r}")
-    wanted = sorted({_checked_size(size, None) or 0 for size in cast(Iterable[Any], sizes)})
-    if not wanted:
-        raise ValueError("sizes must name at least one number of rows")
-    return wanted
+def _starting_points(start: Coreset, data: Data) -> tuple[Points, Any]:
+    from corebayes.certify import check_same_data
 
-
-def _checked_size(size: Any, tol: float | None) -> int | None:
-    if size is None or size == "auto":
-        if tol is None:
-            raise ValueError("give a size (how many rows to keep) or a tol (how small KL must be)")
-        return None
-    if isinstance(size, bool) or not isinstance(size, Integral):
-        raise TypeError(f"size must be a whole number of rows, got {size!r}")
-    if int(size) < 1:
-        raise ValueError(f"size must be at least 1, got {size}")
-    return int(size)
-
-
-def _checked_positive(name: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    number = float(value)
-    if not (np.isfinite(number) and number > 0):
-        raise ValueError(f"{name} must be positive and finite, got {value}")
-    return number
-
-
-def _checked_seed(seed: Any) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
-        raise TypeError(f"seed must be a whole number that is not negative, got {seed!r}")
-    return int(seed)
+    check_same_data(start, data)
+    return Points(start.indices, data.take(start.indices)), start.weights.copy()

@@ -1,10 +1,11 @@
-"""The command line: `corebayes build | sample | certify | demo`."""
+"""The command line: `corebayes build | sample | certify | report | reproduce | demo`."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import shlex
 import sys
 import time
 import warnings
@@ -19,31 +20,56 @@ from rich.table import Table
 from typer import Argument, Option
 
 import corebayes as cb
+from corebayes.constructions.construction import expected_passes
+from corebayes.experiments import command as experiments
 from corebayes.inputs import (
     METHODS,
     MODELS,
     Columns,
     ModelOptions,
+    columns_of,
+    make_executor,
     make_method,
     make_model,
     read_rows,
+    split,
 )
-from corebayes.types import Coreset
+from corebayes.interrupts import exit_code
+from corebayes.logs import FORMS, JsonLines, logger, write_lines
+from corebayes.report import command as reports
+from corebayes.steps import show_steps
+from corebayes.types import Coreset, Data
+
+# A paragraph is a line of help.
+START = """Start with: corebayes demo
+
+Then, with rows of your own:
+
+corebayes build rows.csv --model logistic --target y --tol 0.01 --out c.parquet
+
+corebayes certify c.parquet rows.csv
+
+corebayes report c.parquet --data rows.csv --out report.html"""
 
 # Boxes and colours are for people: help in a pipe is plain text.
 app = typer.Typer(
     name="corebayes",
     help="Small weighted data sets with the same Bayesian posterior as the large one.",
-    epilog="Start with: corebayes demo",
-    add_completion=False,
+    epilog=START,
     rich_markup_mode="rich" if sys.stdout.isatty() else None,
 )
 
-# What a shell expects of a program that Ctrl-C ended.
+# What Typer makes of a KeyboardInterrupt.
 INTERRUPTED = 130
+# From so many rows on a build says beforehand what it will cost.
+MANY_ROWS = 1_000_000
 
 RowsFile = Annotated[
-    Path, Argument(help="Rows: .parquet, .csv, .npz (arrays X and y) or .npy (a matrix).")
+    Path,
+    Argument(
+        help="Rows: .parquet (a file, a folder or 'rows/*.parquet'), .csv, .npz (arrays X and y) "
+        "or .npy (a matrix)."
+    ),
 ]
 CoresetFile = Annotated[Path, Argument(help="A coreset that `corebayes build` wrote.")]
 Target = Annotated[str | None, Option(help="Column to predict (a number for .npy).")]
@@ -53,24 +79,53 @@ Features = Annotated[
 Counts = Annotated[str | None, Option(help="Column that says how often a row counts.")]
 OnBad = Annotated[str, Option(help="Rows with missing values: raise (an error) or drop.")]
 Seed = Annotated[int, Option(help="The same seed gives the same result.")]
+Workers = Annotated[int | None, Option(help="Worker processes.", show_default="threads")]
+Scheduler = Annotated[
+    str | None, Option("--dask", help="Address of a Dask scheduler, as tcp://host:8786.")
+]
+Memory = Annotated[
+    str | None,
+    Option(help="What the process may take in all, as 500MB.", show_default="a few blocks of rows"),
+]
+Log = Annotated[
+    str | None,
+    Option(
+        help=f"One line a step on standard error: {' or '.join(FORMS)}.",
+        envvar="COREBAYES_LOG",
+        show_default="none",
+    ),
+]
 Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def run(arguments: list[str]) -> NoReturn:
-    """Run a command line and exit: 0 done, 1 not certified, 2 an error told in one sentence."""
+    """Run a command line and exit: 0 done, 1 not certified, 2 an error told in one sentence, 130 or
+    143 interrupted."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _show_warning
         try:
-            code = app(args=arguments or ["--help"], prog_name="corebayes", standalone_mode=False)
+            code = app(
+                args=arguments or ["--help"],
+                prog_name="corebayes",
+                standalone_mode=False,
+                obj=arguments,
+            )
+            if code == INTERRUPTED:
+                raise _Interrupted("interrupted, nothing was written")
+        except _Interrupted as interrupted:
+            print(f"corebayes: {interrupted}", file=sys.stderr)
+            code = exit_code()
         except Exception as error:
             if os.environ.get("COREBAYES_TRACEBACK"):
                 raise
             print(f"corebayes: {_sentence(error)}", file=sys.stderr)
             code = 2
-    if code == INTERRUPTED:
-        print("corebayes: interrupted, nothing was written", file=sys.stderr)
     sys.exit(code or 0)
+
+
+class _Interrupted(Exception):  # noqa: N818 - it ends the command, and is no error
+    """A signal ended the command; the message says what is there."""
 
 
 @app.command(
@@ -78,16 +133,24 @@ def run(arguments: list[str]) -> NoReturn:
     "--out coreset.parquet"
 )
 def build(
+    context: typer.Context,
     rows: RowsFile,
-    model: Annotated[str, Option(help=f"One of {', '.join(MODELS)}.")],
+    model: Annotated[
+        str, Option(help=f"One of {', '.join(MODELS)}.", autocompletion=lambda: list(MODELS))
+    ],
     out: Annotated[Path, Option(help="Where to write the coreset (.parquet).")],
     target: Target = None,
     features: Features = None,
     counts: Counts = None,
+    formula: Annotated[
+        str | None, Option(help="In the place of these: 'y ~ x1 + log(x2) + C(g)'.")
+    ] = None,
     intercept: Annotated[bool, Option("--intercept", help="Append a column of ones.")] = False,
     size: Annotated[int | None, Option(help="How many rows to keep.")] = None,
     tol: Annotated[float | None, Option(help="Grow until KL is certified below this.")] = None,
-    method: Annotated[str, Option(help=f"One of {', '.join(METHODS)}.")] = "annealed-sparse-vi",
+    method: Annotated[
+        str, Option(help=f"One of {', '.join(METHODS)}.", autocompletion=lambda: list(METHODS))
+    ] = "annealed-sparse-vi",
     prior_sd: Annotated[float, Option(help="Prior: N(0, sd²) on every coefficient.")] = 1.0,
     noise_sd: Annotated[
         float | None, Option(help="Of linear, gaussian, student-t.", show_default="1.0")
@@ -100,25 +163,63 @@ def build(
     ] = None,
     seed: Seed = 0,
     max_time: Annotated[float | None, Option(help="Stop after so many seconds.")] = None,
+    start: Annotated[
+        Path | None, Option(help="A coreset of the same rows to go on from.", show_default="none")
+    ] = None,
     on_bad: OnBad = "raise",
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    checkpoint: Annotated[
+        Path | None,
+        Option(help="Folder that keeps the work; the same command goes on from there."),
+    ] = None,
+    memory: Memory = None,
+    log: Log = None,
     as_json: Json = False,
 ) -> None:
-    """Choose a few weighted rows whose posterior is that of all rows."""
+    """Choose a few weighted rows whose posterior is that of all rows.
+
+    Ctrl-C writes the coreset so far, with exit code 130 (143 for SIGTERM).
+    """
     if size is None and tol is None:
         raise ValueError("give --size (how many rows to keep) or --tol (how small KL must be)")
     _check_output(out, ".parquet")
+    if log is not None:
+        write_lines(sys.stderr, log)
+    earlier = None if start is None else cb.load(start)
     options = ModelOptions(prior_sd, intercept, noise_sd, df, dispersion)
     bayes, construction = make_model(model, options), make_method(method)
-    columns = Columns(target, _split(features), counts, on_bad)
-    data = read_rows(rows, columns)
-    coreset = cb.build(
-        bayes, data, size=size, tol=tol, method=construction, seed=seed, max_time=max_time
-    )
-    # So that `certify` need not be told the columns again.
-    provenance = {**coreset.provenance, "columns": columns._asdict()}
+    if formula is not None and intercept:
+        raise ValueError("--formula has its own intercept (write -1 to leave it out)")
+    columns = Columns(target, split(features), counts, on_bad, formula)
+    data = _read(rows, columns)
+    _announce(data, construction, size)
+    with make_executor(workers, scheduler) as executor:
+        coreset = cb.build(
+            bayes,
+            data,
+            size=size,
+            tol=tol,
+            method=construction,
+            seed=seed,
+            start=earlier,
+            max_time=max_time,
+            checkpoint=checkpoint,
+            memory=memory,
+            executor=executor,
+        )
+    # So that `certify` need not be told the columns again, and a report can tell the command.
+    provenance = {
+        **coreset.provenance,
+        "columns": columns._asdict(),
+        "command": shlex.join(["corebayes", *context.obj]),
+    }
     coreset = replace(coreset, provenance=provenance)
     coreset.save(str(out))
     _print_build(_described(coreset, out), as_json=as_json)
+    if coreset.reason == "interrupted":
+        again = "" if checkpoint is None else "; the same command goes on from the checkpoint"
+        raise _Interrupted(f"interrupted, the {coreset.size} rows so far are in {out}{again}")
 
 
 @app.command(
@@ -137,7 +238,9 @@ def sample(
         _check_output(out, ".nc")
     loaded = cb.load(coreset)
     began = time.perf_counter()
-    draw_data = cb.sample(loaded, draws=draws, chains=chains, seed=seed, progress=False)
+    with show_steps() as steps:
+        steps.begin("sampling the coreset posterior")
+        draw_data = cb.sample(loaded, draws=draws, chains=chains, seed=seed, progress=False)
     seconds = time.perf_counter() - began
     if out is not None:
         _write_netcdf(draw_data, out)
@@ -175,6 +278,9 @@ def certify(
     draws: Annotated[int, Option(help="Fresh draws to measure on.")] = 1000,
     tol: Annotated[float, Option(help="Largest KL, in nats, to certify.")] = 0.02,
     seed: Seed = 1,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    memory: Memory = None,
     as_json: Json = False,
 ) -> int:
     """Measure how far the coreset posterior is from the full one. Exit code 1: not certified.
@@ -182,10 +288,14 @@ def certify(
     The columns are those the coreset was built with unless others are named.
     """
     loaded = cb.load(coreset)
-    columns = Columns(**loaded.provenance.get("columns", {}))
-    given = {"target": target, "features": _split(features), "counts": counts}
-    columns = columns._replace(**{name: value for name, value in given.items() if value})
-    certificate = cb.certify(loaded, read_rows(rows, columns), draws=draws, tol=tol, seed=seed)
+    data = _read(rows, columns_of(loaded, target, features, counts))
+    with make_executor(workers, scheduler) as executor, show_steps() as steps:
+        steps.begin("certifying")
+        if memory is None:
+            executor = steps.watch(executor)
+        certificate = cb.certify(
+            loaded, data, draws=draws, tol=tol, seed=seed, memory=memory, executor=executor
+        )
     if as_json:
         _print_json(
             command="certify", coreset=str(coreset), rows=str(rows), **certificate.to_dict()
@@ -199,16 +309,20 @@ def certify(
     return 0 if certificate.certified else 1
 
 
+app.command(epilog=reports.EXAMPLE)(reports.report)
+app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
+
+
 @app.command(epilog="Example: corebayes demo --rows 100000 --out demo/")
 def demo(
-    rows: Annotated[int, Option(help="Rows to generate.")] = 100_000,
+    rows: Annotated[int, Option(help="Rows to generate.")] = 1_000_000,
     size: Annotated[int, Option(help="Rows to keep.")] = 66,
     seed: Seed = 0,
     out: Annotated[Path, Option(help="Folder for the figure.")] = Path("demo"),
     quick: Annotated[bool, Option("--quick", help="10,000 rows.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compress generated logistic data, sample, certify, compare with the full posterior."""
+    """Compress generated data, sample, certify and compare with all rows."""
     from corebayes.demo import run_demo
 
     if rows < 1000:
@@ -223,6 +337,23 @@ def demo(
     )
     if as_json:
         _print_json(command="demo", **report)
+
+
+def _announce(data: Data, construction: Any, size: int | None) -> None:
+    """What a long run will cost, before it begins; nothing is asked."""
+    if data.num_rows < MANY_ROWS:
+        return
+    # The model looks at all rows once before the construction does.
+    fewest, most = (1 + passes for passes in expected_passes(construction, size))
+    if math.isinf(most):
+        passes, total = f"at least {fewest:.0f}", f"at least {fewest * data.num_rows:,.0f}"
+    else:
+        passes, total = f"{fewest:.0f} to {most:.0f}", f"at most {most * data.num_rows:,.0f}"
+    print(
+        f"corebayes: {data.num_rows:,} rows in {len(data.shards):,} shards: {passes} passes over "
+        f"them, {total} rows to read",
+        file=sys.stderr,
+    )
 
 
 def _described(coreset: Coreset, out: Path) -> dict[str, Any]:
@@ -296,8 +427,10 @@ def _check_output(path: Path, suffix: str) -> None:
         raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} is not there")
 
 
-def _split(names: str | None) -> list[str] | None:
-    return None if names is None else [name.strip() for name in names.split(",")]
+def _read(rows: Path, columns: Columns) -> Data:
+    with show_steps() as steps:
+        steps.begin("reading the rows")
+        return read_rows(rows, columns)
 
 
 def _console() -> Console:
@@ -309,6 +442,9 @@ def _print_json(**content: Any) -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    if any(isinstance(handler.formatter, JsonLines) for handler in logger.handlers):
+        logger.warning(_one_line(str(message)))
+        return
     print(f"corebayes: warning: {_one_line(str(message))}", file=sys.stderr)
 
 

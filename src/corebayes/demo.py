@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 import corebayes as cb
 from corebayes.data import as_data
-from corebayes.samplers.laplace import Laplace, full_posterior
-from corebayes.scan.inline import one_blas_thread
-from corebayes.types import Array, Block, Coreset, Data, Gaussian, Model, Points
+from corebayes.report.cost import duration, gradient_seconds, shortest_seconds
+from corebayes.report.curves import Curve, coreset_curve, laplace_kl, uniform_curve
+from corebayes.samplers.laplace import full_posterior
+from corebayes.steps import show_steps
+from corebayes.types import Array, Coreset, Data, Gaussian, Model, Points
 
 # Unequal in size and sign, so that a mistake in either would show.
 COEFFICIENTS = (1.5, -0.8, 0.4, 0.1, -0.3, 0.9, -1.2, 0.2, 0.6)
@@ -22,24 +24,26 @@ FULL_NUTS_SECONDS = 6.0
 FULL_NUTS_DRAWS = 300
 # From as many rows as parameters, where no construction does well, upwards.
 CORESET_SIZES = (10, 12, 15, 20, 26, 34, 45, 55)
-UNIFORM_SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
-NUM_TRIALS = 5
+
+# What is shown while a step runs; builds show how far they are by themselves.
+STEPS = {
+    "generate": "generating the rows",
+    "sample": "sampling the coreset posterior",
+    "certify": "certifying",
+    "full": "fitting the posterior of all rows",
+    "uniform": "fitting uniform subsamples",
+}
+WITH_BAR = ("build", "sizes")
 
 Result = TypeVar("Result")
 Say = Callable[[str], None]
 
 
-class Curve(NamedTuple):
-    """KL between Laplace fits by the number of rows asked for; infinite where a fit collapsed."""
-
-    sizes: list[int]
-    kls: list[float]
-
-
 def run_demo(*, num_rows: int, size: int, seed: int, out: Path, say: Say) -> dict[str, Any]:
     """Run everything, say what happens, write `demo.png` into `out`; the figures as plain numbers.
 
-    Cost: the build, one of several smaller sizes, one pass at 1,000 draws to certify, about eight for the full posterior.
+    Cost: the build, one of several smaller sizes, one pass at 1,000 draws to certify, about eight
+    for the full posterior.
     """
     clock = _Clock()
     data = clock.time("generate", lambda: as_data(generate_rows(num_rows, seed)))
@@ -63,7 +67,7 @@ def run_demo(*, num_rows: int, size: int, seed: int, out: Path, say: Say) -> dic
     reference = _full_nuts(coreset.model, data, seed)
     if reference is not None:
         say(_nuts_line(reference, draws))
-    ours = clock.time("sizes", lambda: coreset_curve(coreset, data, full, size, seed))
+    ours = clock.time("sizes", lambda: coreset_curve(coreset, data, full, CORESET_SIZES, seed))
     uniform = clock.time("uniform", lambda: uniform_curve(coreset.model, data, full, seed))
     figure = _draw(out, coreset, certificate, draws, full, ours, uniform)
     say(f"\nThe figure is {figure}")
@@ -99,9 +103,9 @@ def compare(coreset: Coreset, data: Data, full: Gaussian, draws: Array) -> dict[
         "largest_mean_difference_in_sd": float(np.max(np.abs(draws.mean(axis=0) - full.mean) / sd)),
         "smallest_sd_ratio": float(ratios.min()),
         "largest_sd_ratio": float(ratios.max()),
-        "laplace_kl": _kl(coreset.model, points, coreset.weights, full),
+        "laplace_kl": laplace_kl(coreset.model, points, coreset.weights, full),
         "gradient_full_seconds": _plain_gradient_seconds(data),
-        "gradient_coreset_seconds": _gradient_seconds(
+        "gradient_coreset_seconds": gradient_seconds(
             coreset.model, coreset.rows, coreset.weights, repeats=1000
         ),
     }
@@ -115,41 +119,9 @@ def comparison_lines(comparison: dict[str, Any]) -> list[str]:
         f"posterior sds     are {comparison['smallest_sd_ratio']:.3f} to "
         f"{comparison['largest_sd_ratio']:.3f} times the full ones",
         f"Laplace KL        {comparison['laplace_kl']:.2g} nats, computed without sampling",
-        f"one gradient      {_duration(slow)} on all rows, {_duration(fast)} on the coreset: "
+        f"one gradient      {duration(slow)} on all rows, {duration(fast)} on the coreset: "
         f"{slow / fast:,.0f} times faster",
     ]
-
-
-def coreset_curve(coreset: Coreset, data: Data, full: Gaussian, size: int, seed: int) -> Curve:
-    """KL of coresets of other sizes, all from one run, and of this one."""
-    sizes = [smaller for smaller in CORESET_SIZES if smaller < size]
-    built = cb.build_path(coreset.model, data, sizes=sizes, seed=seed) if sizes else []
-    kls = [
-        _kl(coreset.model, Points(one.indices, one.rows), one.weights, full)
-        for one in [*built, coreset]
-    ]
-    return Curve([*sizes, size], kls)
-
-
-def uniform_curve(model: Model, data: Data, full: Gaussian, seed: int) -> Curve:
-    """KL of uniform subsamples of growing size: the median of a few seeds."""
-    sizes = [m for m in UNIFORM_SIZES if m <= data.num_rows // 4]
-    kls: list[float] = []
-    for size in sizes:
-        generators = [np.random.default_rng([seed, size, trial]) for trial in range(NUM_TRIALS)]
-        rows = [np.sort(rng.choice(data.num_rows, size, replace=False)) for rng in generators]
-        weights = np.full(size, data.num_rows / size)
-        values = [_kl(model, Points(part, data.take(part)), weights, full) for part in rows]
-        kls.append(float(np.median(values)))
-    return Curve(sizes, kls)
-
-
-def _kl(model: Model, points: Points, weights: Array, full: Gaussian) -> float:
-    """KL(π_w ‖ π) between Laplace fits."""
-    fit = Laplace().fit(model, points.rows, weights, full.mean)
-    # A fit of too few rows can be flat to round-off; its KL is infinite, and that is the answer.
-    with np.errstate(divide="ignore"):
-        return cb.diagnostics.gaussian_kl(fit, full)
 
 
 def _coreset_draws(coreset: Coreset, seed: int) -> Array:
@@ -163,7 +135,7 @@ def _coreset_draws(coreset: Coreset, seed: int) -> Array:
 def _full_nuts(model: Model, data: Data, seed: int) -> Array | None:
     """NUTS on all rows, where some five gradients for each draw take a few seconds only."""
     rows, weights = data.take(np.arange(data.num_rows)), np.ones(data.num_rows)
-    seconds = 5 * 2 * FULL_NUTS_DRAWS * _gradient_seconds(model, rows, weights, repeats=3)
+    seconds = 5 * 2 * FULL_NUTS_DRAWS * gradient_seconds(model, rows, weights, repeats=3)
     if seconds > FULL_NUTS_SECONDS:
         return None
     sampler = cb.NUTS(num_tune=FULL_NUTS_DRAWS, chains=1)
@@ -181,17 +153,6 @@ def _nuts_line(reference: Array, draws: Array) -> str:
     )
 
 
-def _gradient_seconds(model: Model, rows: Block, weights: Array, *, repeats: int) -> float:
-    """What NUTS pays for a step: the log density and its gradient."""
-    theta = np.zeros(model.dim)
-
-    def step() -> None:
-        model.sum_potentials(theta[None, :], rows, weights)
-        model.gradient(theta, rows, weights)
-
-    return _shortest(step, repeats)
-
-
 def _plain_gradient_seconds(data: Data) -> float:
     """The same on all rows, as one would write it in NumPy for these rows alone."""
     block = data.take(np.arange(data.num_rows))
@@ -204,18 +165,7 @@ def _plain_gradient_seconds(data: Data) -> float:
         value = float(np.sum(np.minimum(margin, 0.0) - np.log1p(tail)))
         return value, X.T @ (sign * np.where(margin > 0.0, tail, 1.0) / (1.0 + tail))
 
-    return _shortest(step, 30)
-
-
-def _shortest(step: Callable[[], object], repeats: int) -> float:
-    """Seconds of the quickest run: what else the machine does can only add."""
-    seconds: list[float] = []
-    with one_blas_thread():
-        for _ in range(repeats):
-            began = time.perf_counter()
-            step()
-            seconds.append(time.perf_counter() - began)
-    return min(seconds)
+    return shortest_seconds(step, 30)
 
 
 def _draw(
@@ -250,13 +200,6 @@ def _plain(curve: Curve) -> list[list[float | None]]:
     return [[m, kl if np.isfinite(kl) else None] for m, kl in zip(*curve, strict=True)]
 
 
-def _duration(seconds: float) -> str:
-    for factor, unit in ((1.0, "s"), (1e3, "ms")):
-        if seconds * factor >= 1.0:
-            return f"{seconds * factor:.1f} {unit}"
-    return f"{seconds * 1e6:.0f} µs"
-
-
 class _Clock:
     """Seconds of each named step."""
 
@@ -265,7 +208,9 @@ class _Clock:
 
     def time(self, name: str, step: Callable[[], Result]) -> Result:
         began = time.perf_counter()
-        result = step()
+        with show_steps(False if name in WITH_BAR else None) as steps:
+            steps.begin(STEPS.get(name, name))
+            result = step()
         self.seconds[name] = time.perf_counter() - began
         return result
 

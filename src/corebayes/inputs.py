@@ -15,7 +15,7 @@ from corebayes.constructions import Construction
 from corebayes.data import as_data
 from corebayes.data.frames import import_pyarrow
 from corebayes.scan.query import Executor
-from corebayes.types import Data, Model
+from corebayes.types import Coreset, Data, Model
 
 
 class ModelOptions(NamedTuple):
@@ -35,6 +35,11 @@ class Columns(NamedTuple):
     features: list[str] | None = None
     counts: str | None = None
     on_bad: str = "raise"
+    formula: str | None = None
+
+    def named(self) -> dict[str, Any]:
+        """The arguments of `as_data`."""
+        return {name: value for name, value in self._asdict().items() if name != "formula"}
 
 
 # The options that say something to a model, beside the prior; any other is refused.
@@ -50,6 +55,15 @@ MODELS: dict[str, tuple[Callable[..., Model], dict[str, str], dict[str, Any]]] =
 METHODS: dict[str, Callable[[], Construction]] = {
     "annealed-sparse-vi": cb.AnnealedSparseVI,
     "sparse-vi": cb.SparseVI,
+    "orthogonal-pursuit": cb.OrthogonalPursuit,
+    "giga": cb.GIGA,
+    "frank-wolfe": cb.FrankWolfe,
+    "hard-thresholding": cb.HardThresholding,
+    "importance-sampling": cb.ImportanceSampling,
+    "l1": cb.L1,
+    "quasi-newton": cb.QuasiNewton,
+    "coreset-mcmc": cb.CoresetMCMC,
+    "pseudo-coreset": cb.PseudoCoreset,
     "uniform": cb.Uniform,
 }
 SUFFIXES = (".parquet", ".csv", ".npz", ".npy")
@@ -88,17 +102,33 @@ def read_rows(path: Path, columns: Columns) -> Data:
 
     Parquet and .npy are read part by part in every pass; .csv and .npz are held in memory.
     """
+    if columns.formula is not None:
+        return _read_formula(path, columns.formula, columns)
     if path.suffix in IN_MEMORY and not path.is_dir():
         if not path.exists():
             raise FileNotFoundError(f"there is no file {path}")
         if path.suffix == ".npz":
             return _read_npz(path, columns)
-        return as_data(_read_csv(path), **columns._asdict())
+        return as_data(_read_csv(path), **columns.named())
     if path.suffix not in SUFFIXES and not path.is_dir():
         raise ValueError(
             f"cannot read {path}: rows come as {', '.join(SUFFIXES)} or as a folder of .parquet"
         )
-    return as_data(str(path), **columns._asdict())
+    return as_data(str(path), **columns.named())
+
+
+def columns_of(
+    coreset: Coreset, target: str | None, features: str | None, counts: str | None
+) -> Columns:
+    """The columns a coreset was built with, unless others are named (features as a,b,c)."""
+    given = {"target": target, "features": split(features), "counts": counts}
+    columns = Columns(**coreset.provenance.get("columns", {}))
+    return columns._replace(**{name: value for name, value in given.items() if value})
+
+
+def split(names: str | None) -> list[str] | None:
+    """The names in a,b,c."""
+    return None if names is None else [name.strip() for name in names.split(",")]
 
 
 @contextmanager
@@ -115,6 +145,25 @@ def make_executor(workers: int | None, scheduler: str | None) -> Generator[Execu
             yield executor
     else:
         yield None
+
+
+def _read_formula(path: Path, formula: str, columns: Columns) -> Data:
+    """The design that a formula makes of a table, which is held in memory."""
+    from corebayes.adapters.formula import design_rows
+
+    if columns.target is not None or columns.features is not None:
+        raise ValueError("--formula names the target and the features: leave out --target and co.")
+    if columns.on_bad != "raise":
+        raise ValueError("--formula needs complete rows: leave out --on-bad")
+    if path.suffix not in (".csv", ".parquet") and not path.is_dir():
+        raise ValueError(f"--formula is for tables with names, .csv or .parquet, not {path}")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.suffix == ".csv":
+        table = _read_csv(path)
+    else:
+        table = import_pyarrow("pyarrow.parquet").read_table(path)
+    return design_rows(formula, table, counts=columns.counts)
 
 
 def _read_csv(path: Path) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from corebayes.samplers.exact import is_conjugate
 from corebayes.scan.budget import Budget
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import Executor, Query, Statistics, scan
+from corebayes.scan.query import Executor, PassLog, Query, Statistics, scan
 from corebayes.types import Data, Gaussian, Indices, Model, Points
 
 Answer = TypeVar("Answer")
@@ -26,7 +26,10 @@ class Problem:
     executor: Executor = field(default_factory=Inline)
     budget: Budget | None = None
     """The memory that a pass may take; None leaves it at its default of a few megabytes."""
+    log: PassLog | None = field(default=None, repr=False)
+    """Remembers the answers of passes; None to forget them."""
     rows_scanned: int = 0
+    """Rows that passes went over, by this run or by the one that it goes on from."""
     closed_form: Any = field(default=None, repr=False)
     """What the closed-form geometry derives from the statistics, once."""
 
@@ -37,7 +40,7 @@ class Problem:
     def ask(self, query: Query[Answer], rows: Indices | None = None) -> Answer:
         """One pass over all rows, or over the given sorted row numbers."""
         self.rows_scanned += self.data.num_rows if rows is None else rows.size
-        return scan(query, self.data, self.executor, rows, self.budget)
+        return scan(query, self.data, self.executor, rows, self.budget, self.log)
 
     @cached_property
     def statistics(self) -> Any:

@@ -81,17 +81,17 @@ class Bar:
 def make_progress(wanted: bool | None, size: int | None) -> Progress:
     """A bar when asked for, or by default when standard error is a terminal and rich is there."""
     if wanted is None:
-        wanted = sys.stderr.isatty() and _has_rich()
+        wanted = sys.stderr.isatty() and has_rich()
     if not wanted:
         return Quiet()
-    if not _has_rich():
+    if not has_rich():
         raise ModuleNotFoundError(
             'the progress bar needs rich: pip install "corebayes[progress]", or progress=False'
         )
     return Bar(size)
 
 
-def _has_rich() -> bool:
+def has_rich() -> bool:
     from importlib.util import find_spec
 
     return find_spec("rich") is not None

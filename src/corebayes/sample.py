@@ -36,6 +36,7 @@ def sample(
     tune: int = 500,
     seed: int = 0,
     progress: bool | None = None,
+    log_likelihood: bool = False,
 ) -> Any:
     """NUTS on the weighted rows: ArviZ `InferenceData` (a `DataTree` with ArviZ 1).
 
@@ -44,6 +45,9 @@ def sample(
     (A `/`, which files cannot hold in a name, becomes `_`; `chain` and `draw` become `chain_`
     and `draw_`.) Group `sample_stats`: log density, energy, divergences, tree depth, steps.
     Group `coreset`: `row_id` and `weight` of the rows, and as attributes how it was built.
+    With `log_likelihood` a group of that name: log p(x_i | θ) of every row of the coreset, each
+    counted once; it takes `weight` of them to stand for all rows.
+    A model from another library has its own variables, constraints, dimensions and labels here.
     A coreset without rows gives draws of the prior. `progress` is shown on a terminal by default.
     Cost: about 5 · chains · (tune + draws) gradients of M·d flops.
     """
@@ -59,14 +63,15 @@ def sample(
         progress=sys.stderr.isatty() if progress is None else progress,
     )
     _warn_if_not_converged(result)
-    return _assemble(
-        {
-            "posterior": _posterior(coreset.model.parameter_names, result.draws),
-            "sample_stats": _stats(coreset, result),
-            "coreset": _rows(coreset),
-        },
-        {**_provenance(coreset), "sampling_seed": seed, "num_tune": tune},
-    )
+    groups = {
+        "posterior": _posterior(coreset.model, result.draws),
+        "sample_stats": _stats(coreset, result),
+        "coreset": _rows(coreset),
+    }
+    if log_likelihood:
+        groups["log_likelihood"] = _log_likelihood(coreset, result.draws)
+    attributes = {**_provenance(coreset), "sampling_seed": seed, "num_tune": tune}
+    return _assemble(groups, attributes)
 
 
 def _warn_if_not_converged(result: NutsResult) -> None:
@@ -92,7 +97,31 @@ def _assemble(groups: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
     return xarray.DataTree.from_dict({"/": root, **groups})
 
 
-def _posterior(names: tuple[str, ...], draws: Array) -> Any:
+def _posterior(model: Any, draws: Array) -> Any:
+    """The model's variables, or θ where the model has no others."""
+    if hasattr(model, "constrain"):
+        return _own_variables(model, draws)
+    return _parameters(model.parameter_names, draws)
+
+
+def _own_variables(model: Any, draws: Array) -> Any:
+    """The variables of a model from another library, with its dimensions and labels."""
+    import xarray
+
+    chains, number, dim = draws.shape
+    variables: dict[str, Any] = {}
+    coordinates: dict[str, Any] = _draw_coordinates(draws)
+    for own_name, values in model.constrain(draws.reshape(-1, dim)).items():
+        name = _safe(own_name, {*variables, *coordinates})
+        shape = values.shape[1:]
+        dims = model.dims.get(own_name, tuple(f"{name}_dim_{k}" for k in range(len(shape))))
+        for dimension, length in zip(dims, shape, strict=True):
+            coordinates[dimension] = list(model.coords.get(dimension, range(length)))
+        variables[name] = (("chain", "draw", *dims), values.reshape(chains, number, *shape))
+    return xarray.Dataset(variables, coords=coordinates)
+
+
+def _parameters(names: tuple[str, ...], draws: Array) -> Any:
     """One variable for each scalar parameter, and one for each vector of them."""
     import xarray
 
@@ -142,6 +171,20 @@ def _stats(coreset: Coreset, result: NutsResult) -> Any:
     constant = float(coreset.weights @ coreset.model.log_base(coreset.rows))
     variables["lp"] = (("chain", "draw"), result.stats["logp"] + constant)
     return xarray.Dataset(variables, coords=_draw_coordinates(result.draws))
+
+
+def _log_likelihood(coreset: Coreset, draws: Array) -> Any:
+    """log p(x_i | θ) of the coreset's rows, (chains, draws, rows)."""
+    import xarray
+
+    chains, number, dim = draws.shape
+    model, rows = coreset.model, coreset.rows
+    values = model.potentials(draws.reshape(-1, dim), rows) + model.log_base(rows)[:, None]
+    name = _safe(str(coreset.provenance.get("target_name") or "y"), {"chain", "draw", "row"})
+    return xarray.Dataset(
+        {name: (("chain", "draw", "row"), values.T.reshape(chains, number, coreset.size))},
+        coords={**_draw_coordinates(draws), "row": np.arange(coreset.size)},
+    )
 
 
 def _rows(coreset: Coreset) -> Any:

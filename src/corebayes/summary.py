@@ -19,15 +19,16 @@ def summarise(posterior: Any) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for name, variable in posterior.data_vars.items():
         values = np.asarray(variable.values, dtype=np.float64)
-        if values.ndim == 2:
-            lines.append(_line(str(name), values))
-            continue
-        labels = variable[variable.dims[2]].values
-        lines += [_line(f"{name}[{label}]", values[:, :, k]) for k, label in enumerate(labels)]
+        labels = [variable[dimension].values for dimension in variable.dims[2:]]
+        for place in np.ndindex(*values.shape[2:]):
+            entry = ",".join(str(labels[axis][k]) for axis, k in enumerate(place))
+            label = f"{name}[{entry}]" if entry else str(name)
+            lines.append(describe(label, values[:, :, *place]))
     return lines
 
 
-def _line(name: str, draws: Array) -> dict[str, Any]:
+def describe(name: str, draws: Array) -> dict[str, Any]:
+    """The line of one parameter, from draws of shape (chains, draws)."""
     stats: Any = importlib.import_module("arviz_stats.base").array_stats
     low, high = np.quantile(draws, [0.05, 0.95])
     return {

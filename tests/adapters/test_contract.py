@@ -41,7 +41,12 @@ def points(model: Any, number: int = 5) -> Any:
     return np.random.default_rng(7).uniform(-1.2, 1.2, size=(number, model.dim))
 
 
-each_model = pytest.mark.parametrize("name", BUILDERS)
+# Compiling is what takes the time; two models of each library say most.
+QUICK = {"numpyro-logistic", "numpyro-hierarchical", "pymc-poisson", "pymc-hierarchical"}
+each_model = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in BUILDERS],
+)
 
 
 @each_model

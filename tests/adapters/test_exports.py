@@ -33,6 +33,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
 ROWS = [2, 3, 11, 17, 20]
 WEIGHTS = [1.5, 0.0, 4.0, 0.25, 7.0]
 
+HEAVY = [pytest.param(name, marks=pytest.mark.slow) for name in ("constrained", "mixture")]
+
 PRIOR = cb.Normal([0.1, -0.2, 0.3], [[2.0, 0.5, 0.0], [0.5, 1.0, 0.1], [0.0, 0.1, 3.0]])
 REGRESSIONS = {
     "logistic": (cb.LogisticRegression(prior=PRIOR), "binary"),
@@ -80,7 +82,7 @@ def numpyro_density(model: Any, values: Any) -> float:
         return -float(jax.jit(lambda v: potential_energy(model, (), {}, v))(values))
 
 
-@pytest.mark.parametrize("name", ["hierarchical", "constrained", "mixture", "nested-plates"])
+@pytest.mark.parametrize("name", ["hierarchical", "nested-plates", *HEAVY])
 def test_numpyro_models_go_back_weighted(name):
     coreset = numpyro_coreset(name)
     exported = to_numpyro(coreset)
@@ -102,7 +104,9 @@ def pymc_density(model: Any) -> Any:
     return model.compile_logp(mode="FAST_COMPILE")
 
 
-@pytest.mark.parametrize("name", ["hierarchical", "constrained", "mixture", "vector-valued"])
+@pytest.mark.parametrize(
+    "name", ["hierarchical", *HEAVY, pytest.param("vector-valued", marks=pytest.mark.slow)]
+)
 def test_pymc_models_go_back_weighted(name):
     coreset = pymc_coreset(name)
     exported = to_pymc(coreset)

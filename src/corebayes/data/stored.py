@@ -181,8 +181,12 @@ class StoredData:
                 fill(shard)
         else:
             with ThreadPoolExecutor(threads) as pool:
-                # Asking for the answers raises what was raised.
-                list(pool.map(fill, shards.tolist()))
+                try:
+                    # Asking for the answers raises what was raised.
+                    list(pool.map(fill, shards.tolist()))
+                finally:
+                    # After an error or Ctrl-C nobody waits for the rows that are left.
+                    pool.shutdown(wait=False, cancel_futures=True)
         return result
 
     def _usable(self, part: Block, numbers: Indices) -> Block:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from corebayes.scan.query import BLOCK_VALUES, Query, Streamed
+from corebayes.data.streams import Streamed
+from corebayes.scan.query import BLOCK_VALUES, Query
 from corebayes.types import Data
 
 UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

@@ -14,7 +14,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -57,7 +57,9 @@ class Dask:
         self._suspects: set[str] = set()
         self._data: _Parcel | None = None
 
-    def map(self, work: Pass, shards: Sequence[Shard]) -> Iterator[Any]:
+    def map(self, work: Pass, shards: Sequence[Shard]) -> Generator[Any]:
+        if not shards:
+            return
         if self._data is None or self._data.content is not work.data:
             self._data = _Parcel(work.data, "the data")
         query = _Parcel((work.query, work.block_rows), "the query with its model")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
@@ -77,7 +77,7 @@ class _Progress:
     error: Exception | None = None
 
 
-def dispatch(crew: Crew, shards: Sequence[Shard], deadline: float | None) -> Iterator[Any]:
+def dispatch(crew: Crew, shards: Sequence[Shard], deadline: float | None) -> Generator[Any]:
     """The answers of all shards, in their order."""
     book = _Book(crew, shards, deadline)
     try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from corebayes.scan.query import Pass, Shard
@@ -19,10 +20,18 @@ class Inline:
 
     threads: int | None = None
 
-    def map(self, work: Pass, shards: Sequence[Shard]) -> Iterator[Any]:
+    def map(self, work: Pass, shards: Sequence[Shard]) -> Generator[Any]:
+        if not shards:
+            return
         threads = min(self.threads or os.cpu_count() or 1, len(shards))
+        stop = threading.Event()
         with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-            yield from pool.map(work, shards)
+            try:
+                yield from pool.map(partial(work, stopped=stop.is_set), shards)
+            finally:
+                # After an error or Ctrl-C nobody waits for the blocks that are left.
+                stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
 
 
 @cache

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -47,7 +47,9 @@ class Processes:
         # Also when nobody closes it: at the end of the program, and when nobody holds it any more.
         self._finalizer = weakref.finalize(self, _end_all, self._crew.workers)
 
-    def map(self, work: Pass, shards: Sequence[Shard]) -> Iterator[Any]:
+    def map(self, work: Pass, shards: Sequence[Shard]) -> Generator[Any]:
+        if not shards:
+            return
         self._crew.prepare(work, min(self.num_workers, len(shards)))
         yield from dispatch(self._crew, shards, self.deadline)
 

@@ -8,12 +8,13 @@ memory is O(block_rows · S) for each worker, never N · S.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from corebayes.data.streams import parts_of
 from corebayes.types import Array, Block, Data, Indices, Model, Points, TangentSpace
 
 if TYPE_CHECKING:
@@ -50,22 +51,6 @@ class Shard(NamedTuple):
         return f"rows {self.start:,} to {self.stop - 1:,}"
 
 
-@runtime_checkable
-class Streamed(Protocol):
-    """Data that hands over a shard in parts instead of at once."""
-
-    @property
-    def part_rows(self) -> int:
-        """Rows of the largest part."""
-        ...
-
-    def stream(
-        self, start: int, stop: int, rows: Indices | None = None
-    ) -> Iterator[tuple[Indices, Block]]:
-        """Numbers and rows of a range, or of the given row numbers in it, by parts."""
-        ...
-
-
 @dataclass(frozen=True)
 class Pass:
     """One question to one data set. Calling it with a shard answers for that shard.
@@ -77,11 +62,13 @@ class Pass:
     data: Data
     block_rows: int
 
-    def __call__(self, shard: Shard) -> Any:
-        """Read one shard and fold the answers of its blocks."""
+    def __call__(self, shard: Shard, stopped: Callable[[], bool] = lambda: False) -> Any:
+        """Read one shard and fold the answers of its blocks; None when it is stopped."""
         result = None
-        for numbers, part in _parts(self.data, shard):
+        for numbers, part in parts_of(self.data, *shard):
             for first in range(0, len(part), self.block_rows):
+                if stopped():
+                    return None
                 block = slice(first, first + self.block_rows)
                 answer = self.query.answer(part.take(block), numbers[block])
                 result = answer if result is None else self.query.merge(result, answer)
@@ -91,7 +78,31 @@ class Pass:
 class Executor(Protocol):
     """Answers the shards of one pass and hands back the answers in their order."""
 
-    def map(self, work: Pass, shards: Sequence[Shard]) -> Iterator[Any]: ...
+    def map(self, work: Pass, shards: Sequence[Shard]) -> Generator[Any]:
+        """Closed before its end, the generator stops the work that is under way."""
+        ...
+
+
+class PassLog(Protocol):
+    """Remembers what passes were answered, so that they need not be asked again."""
+
+    def recall(self, work: Pass, shards: Sequence[Shard]) -> tuple[Any, int]:
+        """The answer of the first shards of a pass that begins, and how many these are."""
+        ...
+
+    def keep(self, answer: Any, done: int) -> None:
+        """The answer of the first `done` shards of the pass under way."""
+        ...
+
+
+class Forgetful:
+    """Remembers nothing."""
+
+    def recall(self, work: Pass, shards: Sequence[Shard]) -> tuple[Any, int]:
+        return None, 0
+
+    def keep(self, answer: Any, done: int) -> None:
+        return None
 
 
 def scan(
@@ -100,20 +111,31 @@ def scan(
     executor: Executor,
     rows: Indices | None = None,
     budget: Budget | None = None,
+    log: PassLog | None = None,
 ) -> Answer:
-    """Ask every row, or only the given sorted row numbers. Cost: one pass over those rows."""
+    """Ask every row, or only the given sorted row numbers. Cost: one pass over those rows.
+
+    What the log remembers is not asked again. Answers are merged from the first shard on, so the
+    sums have the same bits wherever a pass was taken up again.
+    """
     shards = [Shard(start, stop, _within(rows, start, stop)) for start, stop in data.shards]
     if rows is not None:
         shards = [shard for shard in shards if shard.rows is not None and shard.rows.size]
     block_rows = query.block_rows if budget is None else budget.block_rows(query, data)
     work = Pass(query, data, block_rows)
-    if len(shards) == 1:
-        # One small shard is the inner loop of every weight update: no executor, no overhead.
-        return work(shards[0])
-    answers = executor.map(work, shards)
-    result = next(answers)
-    for answer in answers:
-        result = query.merge(result, answer)
+    log = log or Forgetful()
+    result, done = log.recall(work, shards)
+    # One small shard is the inner loop of every weight update: no executor, no overhead.
+    answers = executor.map(work, shards[done:]) if len(shards) > 1 else map(work, shards[done:])
+    try:
+        for answer in answers:
+            result = answer if done == 0 else query.merge(result, answer)
+            done += 1
+            log.keep(result, done)
+    finally:
+        if isinstance(answers, Generator):
+            # Now, and not when nobody remembers the exception any more.
+            answers.close()
     return result
 
 
@@ -126,16 +148,6 @@ def rows_of_width(width: int) -> int:
     """Rows in a block when `width` numbers are computed of each; what numbers there are decides,
     never the machine, so that sums have the same bits everywhere."""
     return min(max(BLOCK_VALUES // width, 64), 4096)
-
-
-def _parts(data: Data, shard: Shard) -> Iterator[tuple[Indices, Block]]:
-    start, stop, rows = shard
-    if isinstance(data, Streamed):
-        yield from data.stream(start, stop, rows)
-    elif rows is None:
-        yield np.arange(start, stop), data.read(start, stop)
-    else:
-        yield rows, data.take(rows)
 
 
 def _within(rows: Indices | None, start: int, stop: int) -> Indices | None:

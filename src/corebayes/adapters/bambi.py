@@ -1,0 +1,131 @@
+"""Coreset models from Bambi models, and back where Bambi's weights are right."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from corebayes.adapters.density_check import check_density
+from corebayes.adapters.export_pymc import density_of
+from corebayes.adapters.jax_model import import_jax
+from corebayes.adapters.pymc import PymcModel, adapt, initial_point
+from corebayes.data.arrays import ArrayData
+from corebayes.types import Coreset
+
+WEIGHT = "coreset_weight"
+# Families whose observations Bambi turns into something that its weights do not reach.
+UNWEIGHTED = {"bernoulli", "categorical", "cumulative", "sratio", "multinomial"}
+
+
+class BambiModel(PymcModel):
+    """The PyMC model behind a Bambi model; made by `from_bambi`."""
+
+    library = "Bambi"
+    bambi: Any = None
+
+    def __reduce__(self) -> Any:
+        return _again, (self.bambi,)
+
+
+def from_bambi(model: Any) -> tuple[BambiModel, ArrayData]:
+    """The pair (model, data) for `build` and everything after it, from a Bambi model.
+
+    The priors are those Bambi chose for all rows. The variables in the posterior are those of
+    Bambi's PyMC model: its `Intercept` is the one at the mean of the predictors unless the model
+    was made with `center_predictors=False`.
+    """
+    import_bambi()
+    if not model.built:
+        model.build()
+    adapted, data = adapt(BambiModel, model.backend.model)
+    adapted.bambi = model
+    return adapted, data
+
+
+def to_bambi(coreset: Coreset) -> Any:
+    """A Bambi model of the coreset's rows, weighted by `weighted(y, weight)`, with the priors of
+    the model it was built from; `model.fit()` samples it.
+
+    Refused where Bambi cannot do that: for families it has no weights for, such as Bernoulli, and
+    where it would centre the predictors at the mean of the few rows. `to_pymc` is always right.
+    Its log density is compared with ours before it is handed over.
+    """
+    bambi = import_bambi()
+    adapted = coreset.model
+    if not isinstance(adapted, BambiModel):
+        raise TypeError(
+            f"to_bambi is for coresets of from_bambi, not of {type(adapted).__name__}: "
+            "use to_pymc, or coreset.rows and coreset.weights"
+        )
+    own = adapted.bambi
+    _refuse(own)
+    target, _, rest = own.formula.main.partition("~")
+    frame = own.data.iloc[coreset.indices].reset_index(drop=True)
+    exported = bambi.Model(
+        bambi.Formula(f"weighted({target.strip()}, {WEIGHT}) ~ {rest}", *own.formula.additionals),
+        frame.assign(**{WEIGHT: coreset.weights}),
+        family=own.family,
+        priors=_priors(own),
+        auto_scale=False,
+        center_predictors=False,
+        noncentered=own.noncentered,
+    )
+    exported.build()
+    _check_shapes(adapted, exported)
+    names = [parameter.name for parameter in adapted.parameters]
+    check_density(coreset, density_of(exported.backend.model, names), "Bambi")
+    return exported
+
+
+def import_bambi() -> Any:
+    """bambi, or an error that says what to install."""
+    import_jax("bambi")
+    try:
+        return importlib.import_module("bambi")
+    except ImportError as error:
+        error.add_note('Bambi models need bambi: pip install "corebayes[bambi]"')
+        raise
+
+
+def _again(model: Any) -> BambiModel:
+    return from_bambi(model)[0]
+
+
+def _refuse(own: Any) -> None:
+    name = own.family.name
+    if name in UNWEIGHTED:
+        raise ValueError(
+            f"Bambi's weighted() fails for the {name} family (its issue 898), so a weighted Bambi "
+            "model of it would be wrong or not run: use to_pymc(coreset), which has the same "
+            "variables"
+        )
+    if own.center_predictors:
+        raise ValueError(
+            "Bambi centres the predictors at the mean of the rows it sees, which is another for "
+            "the coreset's rows, and so the intercept's prior would be another: make the model "
+            "with center_predictors=False before from_bambi, or use to_pymc(coreset)"
+        )
+
+
+def _priors(own: Any) -> dict[str, Any]:
+    """The priors that Bambi chose from all rows, so that it does not choose again."""
+    priors: dict[str, Any] = {}
+    for name, component in own.components.items():
+        if hasattr(component, "terms"):
+            terms = {term.name: term.prior for term in component.terms.values()}
+            priors.update(terms if name == own.family.likelihood.parent else {name: terms})
+        else:
+            priors[name] = component.prior
+    return priors
+
+
+def _check_shapes(adapted: BambiModel, exported: Any) -> None:
+    shapes = initial_point(exported.backend.model)
+    for parameter in adapted.parameters:
+        shape = getattr(shapes.get(parameter.unconstrained), "shape", None)
+        if shape != parameter.shape:
+            raise ValueError(
+                f"{parameter.name!r} has the shape {parameter.shape} in the model of all rows and "
+                f"{shape} in one of the coreset's rows, some of whose categories no row has: use "
+                "to_pymc(coreset)"
+            )

@@ -1,0 +1,117 @@
+"""A coreset as a NumPyro model for NumPyro's own samplers."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corebayes.adapters.density_check import check_density
+from corebayes.adapters.glm_parts import GlmParts, glm_parts
+from corebayes.adapters.jax_model import float64
+from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
+from corebayes.types import Array, Block, Coreset
+
+
+def to_numpyro(coreset: Coreset) -> Callable[[], None]:
+    """A NumPyro model without arguments whose posterior is the coreset's.
+
+    For a coreset of `from_numpyro` it is the user's own model on the coreset's rows, every observed
+    term times its row's weight; for a built-in regression it is that regression. Use it as
+    any model: `MCMC(NUTS(to_numpyro(coreset)), num_warmup=500, num_samples=1000).run(key)`.
+    Its log density is compared with ours before it is handed over. With large weights call
+    `numpyro.enable_x64()` first: NumPyro's default of float32 loses their digits.
+    """
+    import_numpyro()
+    model = coreset.model
+    # NumPyro refuses a scale of zero, and such a row says nothing.
+    kept = np.flatnonzero(coreset.weights > 0.0)
+    rows, weights = coreset.rows.take(kept), coreset.weights[kept]
+    if isinstance(model, NumpyroModel):
+        exported = _weighted(model, rows, weights)
+        values_of: Callable[[Any], dict[str, Any]] = model.split
+    else:
+        parts = glm_parts(coreset, "to_numpyro")
+        exported = _regression(parts, rows, weights)
+        values_of = lambda theta: {parts.name: theta}  # noqa: E731
+    check_density(coreset, _density(exported, values_of), "NumPyro")
+    return exported
+
+
+def _density(
+    exported: Callable[[], None], values_of: Callable[[Any], dict[str, Any]]
+) -> Callable[[Array], float]:
+    jax: Any = importlib.import_module("jax")
+    inference: Any = importlib.import_module("numpyro.infer.util")
+
+    def energy(theta: Any) -> Any:
+        return inference.potential_energy(exported, (), {}, values_of(theta))
+
+    compiled = jax.jit(energy)
+
+    def density(theta: Array) -> float:
+        with float64():
+            return -float(compiled(theta))
+
+    return density
+
+
+def _weighted(model: NumpyroModel, rows: Block, weights: Array) -> Callable[[], None]:
+    messenger: Any = importlib.import_module("numpyro.primitives").Messenger
+    axes = model.structure.row_axes
+
+    class WeightRows(messenger):
+        """Multiplies the observed terms of a row by its weight, along the site's axis of rows."""
+
+        def process_message(self, msg: Any) -> None:
+            axis = axes.get(msg["name"])
+            if msg["type"] == "sample" and axis is not None:
+                scale = weights.reshape(-1, *[1] * (-axis - 1))
+                msg["scale"] = scale if msg["scale"] is None else msg["scale"] * scale
+
+    def weighted_model() -> None:
+        args, kwargs = model.arguments.with_rows(
+            typed_rows(rows.fields, model.fields), weights.size
+        )
+        with WeightRows():
+            model.function(*args, **kwargs)
+
+    return weighted_model
+
+
+def _regression(parts: GlmParts, rows: Block, weights: Array) -> Callable[[], None]:
+    numpyro = import_numpyro()
+    distributions: Any = numpyro.distributions
+    X, y = parts.design(rows), parts.target(rows)
+
+    def weighted_regression() -> None:
+        prior = distributions.MultivariateNormal(parts.mean, covariance_matrix=parts.covariance)
+        coefficients = numpyro.sample(parts.name, prior)
+        for position, name in enumerate(parts.columns):
+            numpyro.deterministic(name, coefficients[position])
+        with numpyro.plate("rows", weights.size), numpyro.handlers.scale(scale=weights):
+            numpyro.sample("y", _family(parts, X @ coefficients), obs=y)
+
+    return weighted_regression
+
+
+def _family(parts: GlmParts, eta: Any) -> Any:
+    distributions: Any = importlib.import_module("numpyro.distributions")
+    jax: Any = importlib.import_module("jax")
+    options = parts.options
+    match parts.family:
+        case "logistic":
+            return distributions.Bernoulli(logits=eta)
+        case "poisson_log":
+            return distributions.Poisson(jax.numpy.exp(eta))
+        case "poisson_softplus":
+            return distributions.Poisson(jax.nn.softplus(eta))
+        case "linear":
+            return distributions.Normal(eta, options["noise_sd"])
+        case "student_t":
+            return distributions.StudentT(options["df"], eta, options["scale"])
+        case "negative_binomial":
+            inverse = 1.0 / options["dispersion"]
+            return distributions.NegativeBinomial2(jax.numpy.exp(eta), inverse)

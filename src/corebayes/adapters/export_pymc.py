@@ -1,0 +1,158 @@
+"""A coreset as a PyMC model for `pm.sample`.
+
+The user's model without its observed variables, and in their place one potential
+
+    Σ_i w_i log p(x_i | free variables)
+
+over the coreset's rows, which are `pm.Data` like the weights: both can be replaced with
+`pm.set_data` without building the model again.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from corebayes.adapters.density_check import check_density
+from corebayes.adapters.glm_parts import GlmParts, glm_parts
+from corebayes.adapters.jax_model import float64, import_jax
+from corebayes.adapters.pymc import PymcModel, import_pymc, initial_point
+from corebayes.adapters.pymc_graph import RowInputs, import_dispatch, rebuild, to_jax
+from corebayes.types import Array, Coreset
+
+WEIGHTS, POTENTIAL = "coreset_weight", "coreset_log_likelihood"
+
+
+def to_pymc(coreset: Coreset) -> Any:
+    """A `pm.Model` whose posterior is the coreset's, ready for `pm.sample(model=...)`.
+
+    For a coreset of `from_pymc` it has the user's own free variables, priors, potentials and
+    deterministics (but for those with a value for each row); for a built-in regression it is
+    that regression. Its log density is compared with ours before it is handed over.
+    """
+    import_pymc()
+    import_jax("pymc")
+    import_dispatch()
+    if isinstance(coreset.model, PymcModel):
+        exported = _weighted(coreset.model, coreset)
+        names = [parameter.name for parameter in coreset.model.parameters]
+    else:
+        parts = glm_parts(coreset, "to_pymc")
+        exported = _regression(parts, coreset)
+        names = [parts.name]
+    check_density(coreset, density_of(exported, names), "PyMC")
+    return exported
+
+
+def _weighted(model: PymcModel, coreset: Coreset) -> Any:
+    pymc = import_pymc()
+    exported = _without_rows(model)
+    with exported:
+        rows = {
+            field.name: pymc.Data(
+                f"coreset_{field.name}", coreset.rows[field.name].astype(field.dtype)
+            )
+            for field in model.fields
+        }
+        weights = pymc.Data(WEIGHTS, coreset.weights)
+        terms = _row_terms(model, exported, rows)
+        pymc.Potential(POTENTIAL, (weights * sum(terms)).sum())
+    return exported
+
+
+def _without_rows(model: PymcModel) -> Any:
+    """The user's model without all that has an axis of rows."""
+    fgraphs: Any = importlib.import_module("pymc.model.fgraph")
+    graph, _ = fgraphs.fgraph_from_model(model.model)
+    kept = {parameter.name for parameter in model.parameters}
+    kept |= {*model.value_names, *model.prior_names}
+    for position in reversed(range(len(graph.outputs))):
+        if graph.outputs[position].name not in kept:
+            graph.remove_output(position)
+    return fgraphs.model_from_fgraph(graph, mutate_fgraph=True)
+
+
+def _row_terms(model: PymcModel, exported: Any, rows: Mapping[str, Any]) -> list[Any]:
+    """log p(x_i | free variables) of the coreset's rows, one vector for each observed variable."""
+    pymc = import_pymc()
+    own = model.model
+    graphs = [
+        own[name]
+        if name in _names(own.potentials)
+        else pymc.logp(own[name], own.rvs_to_values[own[name]])
+        for name in model.likelihood_names
+    ]
+    inputs = _GivenRows(model, rows)
+    replaced = {own[parameter.name]: exported[parameter.name] for parameter in model.parameters}
+    built = rebuild(graphs, replaced, inputs)
+    return [term.sum(axis=tuple(range(1, term.ndim))) if term.ndim > 1 else term for term in built]
+
+
+class _GivenRows(RowInputs):
+    """The arrays of rows in a graph, replaced by variables that are there already."""
+
+    def __init__(self, model: PymcModel, rows: Mapping[str, Any]):
+        known = model.row_inputs
+        super().__init__(known.num_rows, known.names)
+        self.inputs.update(rows)
+        self.contents.update(known.contents)
+
+
+def _names(variables: Any) -> set[str]:
+    return {variable.name for variable in variables}
+
+
+def density_of(exported: Any, names: Sequence[str]) -> Callable[[Array], float]:
+    """The exported model's own log density at the unconstrained values of these variables."""
+    tensor: Any = importlib.import_module("pytensor.tensor")
+    start = initial_point(exported)
+    theta = tensor.dvector("theta")
+    values: dict[Any, Any] = {}
+    place = 0
+    for name in names:
+        variable = exported.rvs_to_values[exported[name]]
+        shape = start[variable.name].shape
+        size = int(start[variable.name].size)
+        values[variable] = theta[place : place + size].reshape(shape)
+        place += size
+    (graph,) = rebuild([exported.logp()], values, RowInputs(-1, {}))
+    function = to_jax([theta], [graph])
+
+    def density(point: Array) -> float:
+        with float64():
+            return float(function(import_jax("pymc").numpy.asarray(point))[0])
+
+    return density
+
+
+def _regression(parts: GlmParts, coreset: Coreset) -> Any:
+    pymc = import_pymc()
+    with pymc.Model(coords={"coefficient": list(coreset.model.parameter_names)}) as exported:
+        coefficients = pymc.MvNormal(
+            parts.name, parts.mean, cov=parts.covariance, dims="coefficient"
+        )
+        X = pymc.Data("coreset_X", parts.design(coreset.rows))
+        y = pymc.Data("coreset_y", parts.target(coreset.rows))
+        weights = pymc.Data(WEIGHTS, coreset.weights)
+        terms = pymc.logp(_family(parts, pymc.math.dot(X, coefficients)), y)
+        pymc.Potential(POTENTIAL, (weights * terms).sum())
+    return exported
+
+
+def _family(parts: GlmParts, eta: Any) -> Any:
+    pymc, options = import_pymc(), parts.options
+    match parts.family:
+        case "logistic":
+            return pymc.Bernoulli.dist(logit_p=eta)
+        case "poisson_log":
+            return pymc.Poisson.dist(mu=pymc.math.exp(eta))
+        case "poisson_softplus":
+            return pymc.Poisson.dist(mu=pymc.math.log1pexp(eta))
+        case "linear":
+            return pymc.Normal.dist(mu=eta, sigma=options["noise_sd"])
+        case "student_t":
+            return pymc.StudentT.dist(nu=options["df"], mu=eta, sigma=options["scale"])
+        case "negative_binomial":
+            inverse = 1.0 / options["dispersion"]
+            return pymc.NegativeBinomial.dist(mu=pymc.math.exp(eta), alpha=inverse)

@@ -1,0 +1,186 @@
+"""The kernels of an adapted model, compiled by JAX from the model's own terms.
+
+A library says what every site adds to the log density at one θ for some rows; the rest follows by
+`vmap`, `grad` and `jit`. Compiled code is for one shape, so rows and draws are padded to a few
+sizes: a coreset that grows does not compile anew. All of it is in float64: the flag is raised only
+around the calls from here and only in the calling thread, so the user's JAX stays as configured.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from corebayes.adapters.adapted import AdaptedModel, Part, Terms
+from corebayes.adapters.buckets import SMALLEST, bucket, pad
+from corebayes.types import Array, Block
+
+SiteTerms = tuple[dict[str, Any], dict[str, Any]]
+
+
+def import_jax(extra: str) -> Any:
+    """jax, or an error that says what to install."""
+    try:
+        return importlib.import_module("jax")
+    except ImportError as error:
+        error.add_note(f'JAX is missing: pip install "corebayes[{extra}]"')
+        raise
+
+
+def float64() -> Any:
+    """float64 in this thread until the block ends, whatever the user's JAX is set to."""
+    return _jax().enable_x64(True)
+
+
+class JaxModel(AdaptedModel):
+    """An adapted model whose terms are JAX functions of θ (d,) and rows."""
+
+    template: Block
+    """One row, to evaluate what does not depend on rows."""
+
+    @abstractmethod
+    def site_terms(self, theta: Any, rows: Mapping[str, Any]) -> SiteTerms:
+        """By site: numbers that are the prior's, and (n,) log-likelihoods of these rows."""
+
+    @property
+    @abstractmethod
+    def value_names(self) -> tuple[str, ...]:
+        """The model's own variables that no row has a part in, latent ones first."""
+
+    @abstractmethod
+    def site_values(self, theta: Any) -> dict[str, Any]:
+        """The model's own variables at unconstrained θ."""
+
+    def row_terms(self, theta: Any, rows: Mapping[str, Any]) -> Any:
+        """f_n(θ) of these rows, (n,)."""
+        return sum(self.site_terms(theta, rows)[1].values())
+
+    def prior_term(self, theta: Any) -> Any:
+        """log π_0(θ)."""
+        return sum(self.site_terms(theta, self.template.fields)[0].values())
+
+    def weighted_sum(self, theta: Any, rows: Mapping[str, Any], weights: Any) -> Any:
+        """Σ_n w_n f_n(θ); a row of weight zero says nothing, whatever its potential."""
+        terms = weights * self.row_terms(theta, rows)
+        return _jax().numpy.where(weights == 0.0, 0.0, terms).sum()
+
+    def weighted_gradient(self, theta: Any, rows: Mapping[str, Any], weights: Any) -> Any:
+        """∇ Σ_n w_n f_n(θ)."""
+        return _jax().grad(self.weighted_sum)(theta, rows, weights)
+
+    def prior_gradient(self, theta: Any) -> Any:
+        """∇ log π_0(θ)."""
+        return _jax().grad(self.prior_term)(theta)
+
+    def constrain(self, draws: Array) -> dict[str, Array]:
+        """Cost: one run of the model on one row for each draw."""
+        values = _call(self._compiled_values, _padded(draws))
+        return {name: values[name][: len(draws)] for name in self.value_names}
+
+    def terms(self, theta: Array, block: Block) -> Terms:
+        prior, rows = _call(self._compiled_terms, theta, dict(block.fields))
+        return Terms({name: float(value) for name, value in prior.items()}, rows)
+
+    def part(self, block: Block, rows: slice) -> Part:
+        size = max(bucket(rows.stop - rows.start), SMALLEST)
+        padded = {field.name: pad(block[field.name][rows], size) for field in self.fields}
+        with float64():
+            return Part(rows, size, _jax().device_put(padded))
+
+    def part_potentials(self, draws: Array, part: Part) -> Array:
+        values = _call(self._compiled_potentials, _padded(draws), part.arrays)
+        return values[: part.rows.stop - part.rows.start, : len(draws)]
+
+    def part_sums(self, draws: Array, part: Part, weights: Array) -> Array:
+        sums = _call(self._compiled_sums, _padded(draws), part.arrays, _filled(weights, part))
+        return sums[: len(draws)]
+
+    def part_value_gradient(self, theta: Array, part: Part, weights: Array) -> tuple[float, Array]:
+        kernel = self._compiled_value_gradient
+        value, gradient = _call(kernel, theta, part.arrays, _filled(weights, part))
+        return float(value), gradient
+
+    def part_slopes(self, theta: Array, part: Part, weights: Array) -> tuple[Array, Array]:
+        return _call(self._compiled_slopes, theta, part.arrays, _filled(weights, part))
+
+    def prior_values(self, draws: Array) -> Array:
+        return _call(self._compiled_prior, _padded(draws))[: len(draws)]
+
+    def prior_value_gradient(self, theta: Array) -> tuple[float, Array]:
+        value, gradient = _call(self._compiled_prior_value_gradient, theta)
+        return float(value), gradient
+
+    def log_prior_hessian(self, theta: Array) -> Array:
+        return _call(self._compiled_prior_hessian, theta)
+
+    @cached_property
+    def _compiled_terms(self) -> Any:
+        return _jax().jit(self.site_terms)
+
+    @cached_property
+    def _compiled_values(self) -> Any:
+        return _jax().jit(_jax().vmap(self.site_values))
+
+    @cached_property
+    def _compiled_potentials(self) -> Any:
+        return _jax().jit(_jax().vmap(self.row_terms, in_axes=(0, None), out_axes=1))
+
+    @cached_property
+    def _compiled_sums(self) -> Any:
+        return _jax().jit(_jax().vmap(self.weighted_sum, in_axes=(0, None, None)))
+
+    @cached_property
+    def _compiled_value_gradient(self) -> Any:
+        return _jax().jit(_both(self.weighted_sum, self.weighted_gradient))
+
+    @cached_property
+    def _compiled_slopes(self) -> Any:
+        hessian = _jax().jacfwd(self.weighted_gradient)
+        return _jax().jit(_both(self.weighted_gradient, hessian))
+
+    @cached_property
+    def _compiled_prior(self) -> Any:
+        return _jax().jit(_jax().vmap(self.prior_term))
+
+    @cached_property
+    def _compiled_prior_value_gradient(self) -> Any:
+        return _jax().jit(_both(self.prior_term, self.prior_gradient))
+
+    @cached_property
+    def _compiled_prior_hessian(self) -> Any:
+        return _jax().jit(_jax().jacfwd(self.prior_gradient))
+
+
+def _jax() -> Any:
+    return importlib.import_module("jax")
+
+
+def _both(first: Any, second: Any) -> Any:
+    """θ, … ↦ (first, second): what they share is compiled once."""
+
+    def both(*arguments: Any) -> Any:
+        return first(*arguments), second(*arguments)
+
+    return both
+
+
+def _call(kernel: Any, *arguments: Any) -> Any:
+    """A compiled function in float64, its answers as NumPy arrays that nobody else holds."""
+    with float64():
+        return _jax().tree_util.tree_map(np.array, kernel(*arguments))
+
+
+def _padded(draws: Array) -> Array:
+    return pad(draws, bucket(len(draws)))
+
+
+def _filled(weights: Array, part: Part) -> Array:
+    """Weights of zero for the rows that only fill up the part."""
+    filled = np.zeros(part.size)
+    filled[: weights.size] = weights
+    return filled

@@ -1,0 +1,179 @@
+"""A coreset model from a NumPyro model.
+
+    log π_0(θ) = Σ log p(z_s) + log |∂z_s/∂θ|  over the latent sites,   f_n = Σ log p(x_n | z)
+
+with f_n the sum over the observed sites' terms of row n. Everything is computed by running the
+user's own function on some of its rows.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from corebayes.adapters.adapted import Field, as_rows, fields_of
+from corebayes.adapters.arguments import Arguments, candidates
+from corebayes.adapters.jax_model import JaxModel, SiteTerms, float64, import_jax
+from corebayes.adapters.numpyro_trace import (
+    FEW,
+    MORE,
+    Structure,
+    find_structure,
+    log_probabilities,
+    substitute_unconstrained,
+)
+from corebayes.adapters.rows_check import check_rows_alone
+from corebayes.data.arrays import ArrayData
+from corebayes.types import Block
+
+
+def from_numpyro(
+    model: Callable[..., Any], *args: Any, **kwargs: Any
+) -> tuple[NumpyroModel, ArrayData]:
+    """The pair (model, data) for `build` and everything after it, from a NumPyro model.
+
+    `model(*args, **kwargs)` is called with any of its rows: arrays whose first axis is as long as
+    the observations are cut to them, and so is a whole number that equals that length, when the
+    model does not run otherwise; everything else is passed on as it is. The rows must be
+    independent given the latent variables, none of which may belong to one row; a model that is
+    otherwise is refused with the site and the reason.
+
+    The parameters are NumPyro's unconstrained ones; `sample` gives the model's own.
+    """
+    import_numpyro()
+    arguments, structure = _read(model, candidates(model, args, kwargs))
+    data = as_rows(arguments.row_arrays())
+    adapted = NumpyroModel(
+        model, arguments.without_rows(), structure, fields_of(data), data.take(np.array([0]))
+    )
+    check_rows_alone(adapted, data)
+    return adapted, data
+
+
+class NumpyroModel(JaxModel):
+    """A `Model` that runs a NumPyro model; made by `from_numpyro`.
+
+    It can be sent to other processes when the function it was made from can: one defined at
+    module level.
+    """
+
+    library = "NumPyro"
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        arguments: Arguments,
+        structure: Structure,
+        fields: tuple[Field, ...],
+        template: Block,
+    ):
+        super().__init__(fields, structure.parameters)
+        self.function = function
+        self.arguments = arguments
+        self.structure = structure
+        self.template = template
+
+    def run(self, theta: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
+        """The trace of the user's model at unconstrained θ (d,) on these rows."""
+        numpyro = import_numpyro()
+        number = next(iter(rows.values())).shape[0]
+        args, kwargs = self.arguments.with_rows(typed_rows(rows, self.fields), number)
+        model = substitute_unconstrained(self.function, self.split(theta))
+        seeded = numpyro.handlers.seed(model, rng_seed=0)
+        return numpyro.handlers.trace(seeded).get_trace(*args, **kwargs)
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        return (*(parameter.name for parameter in self.parameters), *self.structure.derived)
+
+    def site_terms(self, theta: Any, rows: Mapping[str, Any]) -> SiteTerms:
+        prior: dict[str, Any] = {}
+        likelihood: dict[str, Any] = {}
+        for name, site in self.run(theta, rows).items():
+            if site["type"] != "sample":
+                continue
+            values, axis = log_probabilities(site), self.structure.row_axes.get(name)
+            if axis is None:
+                prior[name] = values.sum()
+            else:
+                others = tuple(k for k in range(-values.ndim, 0) if k != axis)
+                likelihood[name] = values.sum(axis=others)
+        return prior, likelihood
+
+    def site_values(self, theta: Any) -> dict[str, Any]:
+        sites = self.run(theta, self.template.fields)
+        return {name: sites[name]["value"] for name in self.value_names}
+
+
+def import_numpyro() -> Any:
+    """numpyro, or an error that says what to install."""
+    try:
+        return importlib.import_module("numpyro")
+    except ImportError as error:
+        error.add_note('NumPyro models need numpyro: pip install "corebayes[numpyro]"')
+        raise
+
+
+def typed_rows(rows: Mapping[str, Any], fields: tuple[Field, ...]) -> dict[str, Any]:
+    """Rows are float64 everywhere here; the model gets whole numbers and booleans back."""
+    numpy: Any = import_jax("numpyro").numpy
+    return {
+        field.name: numpy.asarray(rows[field.name]).astype(
+            np.float64 if field.dtype.kind == "f" else field.dtype
+        )
+        for field in fields
+    }
+
+
+def _read(model: Callable[..., Any], readings: list[Arguments]) -> tuple[Arguments, Structure]:
+    """The first reading of the arguments under which the model runs on any of its rows."""
+    if not readings:
+        raise ValueError(
+            "the NumPyro model was given no arrays: pass the observations and all other data with "
+            "an entry for each row as arguments, from_numpyro(model, X, y)"
+        )
+    failures: list[ValueError] = []
+    for arguments in readings:
+        try:
+            return arguments, _structure(model, arguments)
+        except ValueError as error:
+            failures.append(error)
+    raise failures[0]
+
+
+def _structure(model: Callable[..., Any], arguments: Arguments) -> Structure:
+    """The structure of the model, from runs that compute shapes only."""
+    found: list[Structure] = []
+
+    def run() -> None:
+        few, more = (_trace(model, arguments, number) for number in (FEW, MORE))
+        found.append(find_structure(few, more))
+
+    with float64():
+        import_jax("numpyro").eval_shape(run)
+    return found[0]
+
+
+def _trace(model: Callable[..., Any], arguments: Arguments, number: int) -> dict[str, Any]:
+    """The model run on its first rows (again and again if there are too few)."""
+    numpyro = import_numpyro()
+    arrays: Any = import_jax("numpyro").numpy
+    rows = {
+        name: arrays.asarray(array[np.arange(number) % len(array)])
+        for name, array in arguments.row_arrays().items()
+    }
+    args, kwargs = arguments.with_rows(rows, number)
+    try:
+        seeded = numpyro.handlers.seed(model, rng_seed=0)
+        return cast("dict[str, Any]", numpyro.handlers.trace(seeded).get_trace(*args, **kwargs))
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"the NumPyro model does not run on {number} of its {arguments.num_rows:,} rows: "
+            f"{type(error).__name__}: {reason}. All data with an entry for each row must be "
+            "arguments (not taken from outside the function), and plates must be as long as "
+            "these: numpyro.plate('rows', X.shape[0])"
+        ) from error

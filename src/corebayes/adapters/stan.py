@@ -1,0 +1,129 @@
+"""A coreset for Stan: its rows and weights as data, and what to add to a program.
+
+Stan adds up log densities over a vector; a weighted program adds them one row at a time,
+
+    target += weight[i] * lpdf(y[i] | …);
+
+For the built-in regressions the whole program is written. Stan programs are compiled outside
+Python, so this exporter cannot evaluate what it writes: the tests do that, for every family.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corebayes.adapters.glm_parts import Family, GlmParts, glm_parts
+from corebayes.data.atomic import write_atomically
+from corebayes.models.glm import GLM
+from corebayes.types import Coreset
+
+# The family's log density of row i and the constants it takes; `eta` is X * beta.
+LINES: dict[Family, str] = {
+    "logistic": "bernoulli_logit_lpmf(y[i] | eta[i])",
+    "poisson_log": "poisson_log_lpmf(y[i] | eta[i])",
+    "poisson_softplus": "poisson_lpmf(y[i] | log1p_exp(eta[i]))",
+    "linear": "normal_lpdf(y[i] | eta[i], noise_sd)",
+    "student_t": "student_t_lpdf(y[i] | df, eta[i], scale)",
+    "negative_binomial": "neg_binomial_2_log_lpmf(y[i] | eta[i], inv(dispersion))",
+}
+
+PROGRAM = """data {{
+  int<lower=0> M;
+  int<lower=1> D;
+  matrix[M, D] X;
+  {target};
+  vector<lower=0>[M] weight;
+  vector[D] prior_mean;
+  cov_matrix[D] prior_covariance;
+{constants}}}
+parameters {{
+  vector[D] beta;
+}}
+model {{
+  vector[M] eta = X * beta;
+  beta ~ multi_normal(prior_mean, prior_covariance);
+  for (i in 1:M)
+    target += weight[i] * {line};
+}}
+"""
+
+OWN_PROGRAM = """data {
+  int<lower=0> M;
+  vector<lower=0>[M] weight;
+}
+model {
+  // In the place of  y ~ distribution(...)  over all rows:
+  for (i in 1:M)
+    target += weight[i] * distribution_lpdf(y[i] | ...);
+}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StanExport:
+    """Data for Stan and the program, or the lines to add to a program of one's own."""
+
+    data: dict[str, Any]
+    """What Stan's data block declares, as lists and numbers."""
+    program: str | None
+    """A complete program; None where only the user has one."""
+    lines: str
+    """What declares the weights and adds the weighted terms."""
+
+    def write(self, folder: str | os.PathLike[str]) -> None:
+        """Write `data.json`, and the program as `model.stan` when there is one."""
+        place = Path(folder)
+        write_atomically(place / "data.json", json.dumps(self.data).encode())
+        if self.program is not None:
+            write_atomically(place / "model.stan", self.program.encode())
+
+
+def to_stan(coreset: Coreset) -> StanExport:
+    """The coreset's rows and weights as Stan data, with a program for the built-in regressions.
+
+    Models from elsewhere get the data, field by field, and the lines that weight the likelihood
+    of a program of one's own. `export.write(folder)` makes files of it; with pystan:
+    `stan.build(export.program, data=export.data)`.
+    """
+    if isinstance(coreset.model, GLM):
+        return _regression(glm_parts(coreset, "to_stan"), coreset)
+    data: dict[str, Any] = {"M": coreset.size, "weight": coreset.weights.tolist()}
+    dtypes = {field.name: field.dtype for field in getattr(coreset.model, "fields", ())}
+    for name, values in coreset.rows.fields.items():
+        whole = dtypes.get(name, np.dtype(float)).kind in "biu"
+        data[_identifier(name)] = (values.astype(np.int64) if whole else values).tolist()
+    return StanExport(data=data, program=None, lines=OWN_PROGRAM)
+
+
+def _regression(parts: GlmParts, coreset: Coreset) -> StanExport:
+    design, target = parts.design(coreset.rows), parts.target(coreset.rows)
+    data = {
+        "M": coreset.size,
+        "D": design.shape[1],
+        "X": design.tolist(),
+        "y": target.tolist(),
+        "weight": coreset.weights.tolist(),
+        "prior_mean": parts.mean.tolist(),
+        "prior_covariance": parts.covariance.tolist(),
+        **parts.options,
+    }
+    whole = target.dtype.kind == "i"
+    program = PROGRAM.format(
+        target="array[M] int y" if whole else "vector[M] y",
+        constants="".join(f"  real<lower=0> {name};\n" for name in parts.options),
+        line=LINES[parts.family],
+    )
+    lines = f"for (i in 1:M)\n  target += weight[i] * {LINES[parts.family]};\n"
+    return StanExport(data=data, program=program, lines=lines)
+
+
+def _identifier(name: str) -> str:
+    """A name Stan allows: letters, digits and underscores, a letter first."""
+    plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in name).strip("_")
+    return plain if plain[:1].isalpha() else f"field_{plain}"

@@ -1,0 +1,53 @@
+"""A coreset as a plain table for any other tool: `row_id`, `weight`, then what the rows hold."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebayes.data import layout
+from corebayes.data.atomic import write_atomically
+from corebayes.data.frames import import_pyarrow
+from corebayes.types import Coreset
+
+
+def to_columns(coreset: Coreset) -> dict[str, NDArray[Any]]:
+    """`row_id` (numbered from 0), `weight`, and one column for every number of a row.
+
+    Features and target are called as in the data the coreset was built from. Any frame takes it:
+    `pandas.DataFrame(to_columns(coreset))`.
+    """
+    fields = layout.plan(
+        coreset.rows,
+        column_names=coreset.provenance.get("column_names") or (),
+        target_name=coreset.provenance.get("target_name") or "y",
+        reserved=("row_id", "weight"),
+    )
+    return {
+        "row_id": np.asarray(coreset.indices, dtype=np.int64),
+        "weight": np.asarray(coreset.weights, dtype=np.float64),
+        **layout.flatten(coreset.rows, fields),
+    }
+
+
+def to_csv(coreset: Coreset, path: str | os.PathLike[str]) -> None:
+    """Write the columns as comma-separated values with a header; every digit is kept."""
+    columns = to_columns(coreset)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+    write_atomically(path, text.getvalue().encode())
+
+
+def to_parquet(coreset: Coreset, path: str | os.PathLike[str]) -> None:
+    """Write the columns as a Parquet table. `coreset.save` also keeps the model and the trace."""
+    pyarrow, parquet = import_pyarrow(), import_pyarrow("pyarrow.parquet")
+    sink: Any = pyarrow.BufferOutputStream()
+    parquet.write_table(pyarrow.table(to_columns(coreset)), sink)
+    write_atomically(path, memoryview(sink.getvalue()))

@@ -1,0 +1,143 @@
+"""Run experiments, then draw and write all that is known from the trials that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corebayes.data.atomic import write_atomically
+from corebayes.experiments import (
+    gaussian_figure,
+    geometry_figure,
+    housing_figure,
+    regression,
+    report,
+)
+from corebayes.experiments.catalogue import EXPERIMENTS, Sources, find_sources
+from corebayes.experiments.claims import Claim, all_claims
+from corebayes.experiments.figures import Figure, regression_figure
+from corebayes.experiments.measure import coresets_of
+from corebayes.experiments.results import Results, collect
+from corebayes.experiments.trials import Store, Trial, plan, run_missing
+
+NAMES = (*EXPERIMENTS, "geometry", "all")
+
+
+class Watcher:
+    """Told what happens; see `progress.py` for one that shows it."""
+
+    def say(self, text: str) -> None: ...
+
+    def begin(self, total: int, kept: int) -> None: ...
+
+    def done(self, trial: Trial, outcome: dict[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """What a run leaves behind."""
+
+    out: Path
+    claims: Sequence[Claim]
+    figures: Sequence[Figure]
+    results: Results | None
+
+    @property
+    def report(self) -> Path:
+        return self.out / "report.html"
+
+
+def reproduce(
+    name: str,
+    *,
+    out: Path,
+    command: str,
+    num_trials: int = 10,
+    quick: bool = False,
+    folder: Path | None = None,
+    workers: int | None = None,
+    watcher: Watcher | None = None,
+) -> Reproduction:
+    """One experiment, or all: trials, tables, figures and the report page, in the folder `out`."""
+    watcher = watcher or Watcher()
+    out.mkdir(parents=True, exist_ok=True)
+    wanted = EXPERIMENTS if name == "all" else [each for each in EXPERIMENTS if each == name]
+    figures: list[Figure] = []
+    claims: list[Claim] = []
+    if name in ("geometry", "all"):
+        watcher.say("computing the geometry of figure 1")
+        figure, claim = geometry_figure.draw(out / "figure-1-geometry")
+        figures.append(figure)
+        claims.append(claim)
+    results, sources = None, Sources(files={})
+    if wanted:
+        sources = find_sources(wanted, folder, watcher.say)
+        trials = plan(wanted, num_trials, sources, quick=quick)
+        store = Store(out / "trials")
+        outcomes = _run(trials, store, workers, watcher)
+        results = collect(outcomes[trial] for trial in trials)
+        results.write(out)
+        claims += all_claims(results)
+        watcher.say("drawing the figures")
+        figures += _figures(out, results, outcomes, sources, quick=quick)
+    write_atomically(out / "claims.md", report.claims_markdown(claims).encode())
+    report.write_report(
+        out / "report.html",
+        command=command,
+        claims=claims,
+        figures=figures,
+        trials={} if results is None else {each: results.num_trials(each) for each in wanted},
+        files=sources.files,
+        quick=quick,
+    )
+    return Reproduction(out=out, claims=claims, figures=figures, results=results)
+
+
+def _run(
+    trials: Sequence[Trial], store: Store, workers: int | None, watcher: Watcher
+) -> dict[Trial, dict[str, Any]]:
+    """The outcomes of all trials: those that are kept, and those that are missing."""
+    outcomes = {trial: kept for trial in trials if (kept := store.read(trial)) is not None}
+    missing = [trial for trial in trials if trial not in outcomes]
+    watcher.begin(len(trials), len(outcomes))
+
+    def keep(trial: Trial, outcome: dict[str, Any]) -> None:
+        outcomes[trial] = outcome
+        watcher.done(trial, outcome)
+
+    run_missing(missing, store, workers=workers, show=keep)
+    return outcomes
+
+
+def _figures(
+    out: Path,
+    results: Results,
+    outcomes: dict[Trial, dict[str, Any]],
+    sources: Sources,
+    *,
+    quick: bool,
+) -> list[Figure]:
+    drawn: list[Figure] = []
+    grown = {
+        trial.experiment: coresets_of(outcome)
+        for trial, outcome in outcomes.items()
+        if trial.method == "SparseVI" and trial.number == 0
+    }
+    if "gaussian" in grown:
+        drawn.append(gaussian_figure.kl_figure(out / "figure-2a-gaussian-kl", results))
+        stem = out / "figure-2b-gaussian-coresets"
+        drawn.append(gaussian_figure.coreset_figure(stem, grown["gaussian"], quick=quick))
+    if "rbf" in grown:
+        drawn.append(housing_figure.kl_figure(out / "figure-3a-houses-kl", results))
+        stem, path = out / "figure-3b-houses-map", sources.files[sources.housing]
+        if path is not None:
+            drawn.append(
+                housing_figure.map_figure(stem, sources.housing, path, grown["rbf"], quick=quick)
+            )
+    if {"logistic", "poisson"} & set(grown):
+        for number, against in ((4, "size"), (5, "time")):
+            stem = out / f"figure-{number}-regression-{against}"
+            drawn.append(regression_figure(stem, results, regression.TITLES, against=against))
+    return drawn

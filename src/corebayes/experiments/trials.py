@@ -1,0 +1,163 @@
+"""Trials on worker processes, each kept in a small file as soon as it is done.
+
+A run that was interrupted goes on where it stopped: a trial whose file is there, made with the
+same settings on the same data, is not run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corebayes.data.atomic import write_atomically
+from corebayes.experiments.catalogue import Sources, make_experiment
+from corebayes.experiments.experiment import Experiment
+from corebayes.experiments.measure import METHOD_SEEDS, run_trial
+from corebayes.experiments.registry import DATASETS
+
+# What a trial's file must be made with to count.
+FORMAT = 1
+
+
+class Trial(NamedTuple):
+    """One method on one data set with one seed: a worker's task, and small."""
+
+    experiment: str
+    data: str
+    method: str
+    number: int
+    quick: bool
+    path: str | None
+    housing: str
+
+    @property
+    def settings(self) -> Experiment:
+        return make_experiment(self.experiment, quick=self.quick, housing_set=self.housing)
+
+    def run(self) -> dict[str, Any]:
+        path = None if self.path is None else Path(self.path)
+        outcome = run_trial(self.settings, self.data, path, self.method, self.number)
+        return outcome._asdict()
+
+    def __str__(self) -> str:
+        where = "" if self.data == self.experiment else f" {self.data}"
+        return f"{self.experiment}{where}, {self.method}, trial {self.number + 1}"
+
+
+def plan(names: Sequence[str], num_trials: int, sources: Sources, *, quick: bool) -> list[Trial]:
+    """All trials, the slowest methods first so that no worker is left with one at the end."""
+    trials: list[tuple[int, Trial]] = []
+    for name in names:
+        experiment = make_experiment(name, quick=quick, housing_set=sources.housing)
+        for data in experiment.sets:
+            file = sources.files.get(data)
+            path = None if file is None else str(file)
+            for place, method in enumerate(experiment.methods):
+                trials += [
+                    (place, Trial(name, data, method, number, quick, path, sources.housing))
+                    for number in range(num_trials)
+                ]
+    # A trial number is completed on all sets before the next begins: what an interrupted run has
+    # is balanced.
+    return [trial for _, trial in sorted(trials, key=lambda each: (each[0], each[1].number))]
+
+
+class Store:
+    """The files of finished trials, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def path(self, trial: Trial) -> Path:
+        """A name to read and, since settings may change, a digest of what the trial depends on."""
+        method = "".join(letter if letter.isalnum() else "-" for letter in trial.method.lower())
+        stem = f"{trial.experiment}-{trial.data}-{method}-{trial.number}"
+        return self.folder / f"{stem}-{_digest(trial)}.json"
+
+    def read(self, trial: Trial) -> dict[str, Any] | None:
+        """The outcome, or None if there is none (or it was cut short by another program)."""
+        try:
+            kept: dict[str, Any] = json.loads(self.path(trial).read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
+            return None
+        return kept if "rows" in kept and "coresets" in kept else None
+
+    def write(self, trial: Trial, outcome: dict[str, Any]) -> None:
+        write_atomically(self.path(trial), json.dumps(outcome).encode())
+
+
+def _digest(trial: Trial) -> str:
+    experiment = trial.settings
+    data = None if trial.path is None else DATASETS[trial.data].sha256
+    settings = [
+        FORMAT,
+        trial.quick,
+        repr(experiment.methods[trial.method]),
+        experiment.sizes,
+        data,
+        METHOD_SEEDS,
+    ]
+    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:10]
+
+
+def run_missing(
+    trials: Sequence[Trial],
+    store: Store,
+    *,
+    workers: int | None,
+    show: Callable[[Trial, dict[str, Any]], None],
+) -> None:
+    """Run and keep every trial that is not in the store, on `workers` processes.
+
+    A trial that fails ends the run, with its error; interrupted or failed, no process stays.
+    """
+    missing = [trial for trial in trials if store.read(trial) is None]
+    number = min(workers or os.cpu_count() or 1, len(missing))
+    if number <= 1:
+        for trial in missing:
+            outcome = trial.run()
+            store.write(trial, outcome)
+            show(trial, outcome)
+        return
+    for trial, outcome in _on_processes(missing, number):
+        store.write(trial, outcome)
+        show(trial, outcome)
+
+
+def _on_processes(trials: Sequence[Trial], number: int) -> Iterator[tuple[Trial, dict[str, Any]]]:
+    """Outcomes as they come."""
+    # Fresh interpreters: nothing of this one, such as its threads, is inherited.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin_worker)
+    try:
+        running: dict[Future[dict[str, Any]], Trial] = {
+            pool.submit(Trial.run, trial): trial for trial in trials
+        }
+        for future in as_completed(running):
+            try:
+                outcome = future.result()
+            except Exception as error:
+                error.add_note(f"in the trial: {running[future]}")
+                raise
+            yield running[future], outcome
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    pool.shutdown()
+
+
+def _begin_worker() -> None:
+    # Ctrl-C reaches every process of a terminal; the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The first one turns SIGTERM into an interrupt; here it is the end.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)

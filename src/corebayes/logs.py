@@ -1,0 +1,63 @@
+"""What a run has to say where nobody watches: one line a step through `logging`.
+
+    logging.basicConfig(level=logging.INFO)      # or, for machines, in the command line's words:
+    write_lines(sys.stderr, form="json")
+
+Every record carries what it says as `record.fields` too, for handlers of one's own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from typing import Any, TextIO
+
+logger = logging.getLogger("corebayes")
+
+FORMS = ("text", "json")
+
+
+def say(event: str, text: str, **fields: Any) -> None:
+    """Log one line; `fields` are the numbers in it."""
+    if logger.isEnabledFor(logging.INFO):
+        logger.info(text, extra={"fields": {"event": event, **fields}})
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: time (UTC), level, message, and the fields of the record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        content: dict[str, Any] = {
+            "time": f"{stamp}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        return json.dumps({name: _plain(value) for name, value in content.items()})
+
+
+class TextLines(logging.Formatter):
+    """The time of day and the message."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(message)s", datefmt="%H:%M:%S")
+
+
+def write_lines(stream: TextIO, form: str) -> logging.Handler:
+    """Write the lines of corebayes to a stream; the handler is returned, to be removed again."""
+    if form not in FORMS:
+        raise ValueError(f"logs are written as {' or '.join(FORMS)}, got {form!r}")
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    logger.addHandler(handler)
+    if not logger.isEnabledFor(logging.INFO):
+        logger.setLevel(logging.INFO)
+    return handler
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

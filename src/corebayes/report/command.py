@@ -1,0 +1,78 @@
+"""The command `corebayes report`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from typer import Argument, Option
+
+from corebayes.files import load
+from corebayes.inputs import columns_of, make_executor, read_rows
+from corebayes.report import report as write_report
+from corebayes.steps import show_steps
+
+EXAMPLE = "Example: corebayes report coreset.parquet --data rows.parquet --out report.html"
+
+
+def report(
+    coreset: Annotated[Path, Argument(help="A coreset that `corebayes build` wrote.")],
+    data: Annotated[
+        Path | None,
+        Option(help="The rows it was built from.", show_default="none: say what is missing"),
+    ] = None,
+    out: Annotated[Path, Option(help="Where to write the page (.html).")] = Path("report.html"),
+    title: Annotated[str, Option(help="The heading of the page.")] = "Coreset report",
+    target: Annotated[str | None, Option(help="Column to predict, if not as built.")] = None,
+    features: Annotated[str | None, Option(help="Columns to predict from, as a,b,c.")] = None,
+    counts: Annotated[str | None, Option(help="Column that says how often a row counts.")] = None,
+    draws: Annotated[int, Option(help="Draws to measure on.")] = 1000,
+    tol: Annotated[float, Option(help="Largest KL, in nats, to certify.")] = 0.02,
+    seed: Annotated[int, Option(help="The same seed gives the same result.")] = 1,
+    workers: Annotated[int | None, Option(help="Worker processes.", show_default="threads")] = None,
+    scheduler: Annotated[
+        str | None, Option("--dask", help="Address of a Dask scheduler, as tcp://host:8786.")
+    ] = None,
+    as_json: Annotated[
+        bool, Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Write a page that shows what a coreset is worth.
+
+    Verdict, posterior, rows, cost and how to reproduce it, in one file that fetches nothing. The
+    columns are those the coreset was built with unless others are named.
+    """
+    if out.suffix not in (".html", ".htm"):
+        raise ValueError(f"--out must end in .html, got {out}")
+    if not out.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {out}: the folder {out.parent} is not there")
+    loaded, rows = load(coreset), None
+    if data is not None:
+        with show_steps() as steps:
+            steps.begin("reading the rows")
+            rows = read_rows(data, columns_of(loaded, target, features, counts))
+    with make_executor(workers, scheduler) as executor:
+        written = write_report(
+            loaded, rows, out=out, title=title, draws=draws, tol=tol, seed=seed, executor=executor
+        )
+    measured = written.findings.measured
+    certificate = None if measured is None else measured.certificate
+    if as_json:
+        found = {
+            "command": "report",
+            "coreset": str(coreset),
+            "data": None if data is None else str(data),
+            "out": str(out),
+            "certificate": None if certificate is None else certificate.to_dict(),
+        }
+        print(json.dumps(found, allow_nan=False))
+        return
+    console = Console(highlight=False, markup=False)
+    if certificate is None:
+        console.print("Without --data the page has no verdict.", style="yellow", soft_wrap=True)
+    else:
+        colour = "green" if certificate.certified else "yellow"
+        console.print(certificate.verdict, style=f"bold {colour}", soft_wrap=True)
+    console.print(f"The page is {out}", soft_wrap=True)

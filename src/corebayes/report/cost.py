@@ -1,0 +1,72 @@
+"""What a step of NUTS costs on the coreset and on all rows, measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from corebayes.scan.inline import one_blas_thread
+from corebayes.types import Array, Block, Coreset, Data, Model
+
+# Rows on which the price of all rows is measured; more would only take longer.
+MEASURED_ROWS = 20_000
+
+
+class Cost(NamedTuple):
+    """Seconds of one log density with its gradient; those of all rows scaled up from some."""
+
+    coreset_seconds: float
+    full_seconds: float
+    num_measured: int
+
+
+def gradient_costs(coreset: Coreset, data: Data, theta: Array) -> Cost:
+    """The price at θ, in memory: what it takes to read the rows comes on top."""
+    start, stop = data.shards[0]
+    block = data.read(start, min(stop, start + MEASURED_ROWS))
+    some = gradient_seconds(coreset.model, block, block.multiplicity(), theta, repeats=5)
+    ours = gradient_seconds(coreset.model, coreset.rows, coreset.weights, theta, repeats=50)
+    return Cost(ours, some * data.num_rows / len(block), len(block))
+
+
+def gradient_seconds(
+    model: Model, rows: Block, weights: Array, theta: Array | None = None, *, repeats: int
+) -> float:
+    """What NUTS pays for a step: the log density and its gradient."""
+    place = np.zeros(model.dim) if theta is None else theta.copy()
+
+    def step() -> None:
+        # A model may remember the last answer, so every step asks somewhere else.
+        place[:] += 1e-9
+        model.sum_potentials(place[None, :], rows, weights)
+        model.gradient(place, rows, weights)
+
+    return shortest_seconds(step, repeats)
+
+
+def shortest_seconds(step: Callable[[], object], repeats: int) -> float:
+    """Seconds of the quickest run: what else the machine does can only add."""
+    seconds: list[float] = []
+    with one_blas_thread():
+        for _ in range(repeats):
+            began = time.perf_counter()
+            step()
+            seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def duration(seconds: float) -> str:
+    """In the unit that a person would use."""
+    for most, factor, unit in (
+        (1e-3, 1e6, "µs"),
+        (1.0, 1e3, "ms"),
+        (120.0, 1.0, "s"),
+        (7200.0, 1 / 60, "min"),
+        (172_800.0, 1 / 3600, "hours"),
+    ):
+        if seconds < most:
+            return f"{seconds * factor:.{0 if unit == 'µs' else 1}f} {unit}"
+    return f"{seconds / 86_400:,.1f} days"

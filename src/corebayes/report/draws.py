@@ -1,0 +1,108 @@
+"""Draws of the coreset posterior, and each parameter's under the posterior of all rows as well.
+
+For θ_s ~ π_w and the log ratios r(θ_s) = log π/π_w up to a constant, expectations under π are
+
+    E_π h ≈ Σ_s u_s h(θ_s),     u_s = e^{r_s} / Σ_t e^{r_t}        (importance sampling)
+
+so the same draws show both posteriors, and what tells them apart is not the luck of the draws.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corebayes.samplers.exact import Exact, is_conjugate
+from corebayes.samplers.nuts import NUTS, import_nutpie
+from corebayes.summary import describe
+from corebayes.types import Array, Coreset
+
+NUM_CHAINS, NUM_TUNE = 4, 500
+
+
+class Drawn(NamedTuple):
+    """Draws (chains, draws, d) of π_w and what was seen while drawing."""
+
+    draws: Array
+    seconds: float
+    stats: dict[str, Array] | None
+    """NUTS's statistics of every draw; None when draws are exact and independent."""
+
+    @property
+    def flat(self) -> Array:
+        return self.draws.reshape(-1, self.draws.shape[2])
+
+    @property
+    def num_gradients(self) -> float:
+        """Of the whole run; those of tuning at the average of the draws after it."""
+        if self.stats is None:
+            return 0.0
+        chains, number, _ = self.draws.shape
+        return float(np.mean(self.stats["n_steps"])) * chains * (number + NUM_TUNE)
+
+
+class Parameter(NamedTuple):
+    """One number of the model: draws of it under π_w, in numbers and in two posteriors."""
+
+    name: str
+    values: Array
+    summary: dict[str, Any]
+    corrected_mean: float | None = None
+    corrected_sd: float | None = None
+
+    @property
+    def shift(self) -> float:
+        """How far the correction moves the mean, in posterior standard deviations."""
+        if self.corrected_mean is None or not self.summary["sd"] > 0.0:
+            return 0.0
+        return (self.corrected_mean - self.summary["mean"]) / self.summary["sd"]
+
+
+def draw(coreset: Coreset, num_draws: int, seed: int) -> Drawn:
+    """Exact draws of conjugate models; otherwise NUTS, four chains."""
+    rng, model = np.random.default_rng(seed), coreset.model
+    if is_conjugate(model):
+        began = time.perf_counter()
+        exact, _ = Exact().draw(rng, model, coreset.rows, coreset.weights, num_draws)
+        return Drawn(exact[None], time.perf_counter() - began, None)
+    each = -(-num_draws // NUM_CHAINS)
+    # Loading the library is none of the sampler's time.
+    import_nutpie()
+    began = time.perf_counter()
+    sampler = NUTS(num_tune=NUM_TUNE, chains=NUM_CHAINS)
+    result = sampler.run(rng, model, coreset.rows, coreset.weights, num_draws=each)
+    return Drawn(result.draws, time.perf_counter() - began, result.stats)
+
+
+def importance_shares(log_ratios: Array) -> Array:
+    """u_s = e^{r_s} / Σ_t e^{r_t}, safe where r is huge."""
+    shares = np.exp(log_ratios - log_ratios.max())
+    return shares / shares.sum()
+
+
+def parameters(coreset: Coreset, drawn: Drawn, shares: Array | None) -> list[Parameter]:
+    """Every parameter under its own name, with both means and standard deviations."""
+    found: list[Parameter] = []
+    for name, values in _named(coreset.model, drawn.flat):
+        summary = describe(name, values.reshape(drawn.draws.shape[:2]))
+        if shares is None:
+            found.append(Parameter(name, values, summary))
+            continue
+        mean = float(shares @ values)
+        sd = float(np.sqrt(shares @ np.square(values - mean)))
+        found.append(Parameter(name, values, summary, mean, sd))
+    return found
+
+
+def _named(model: Any, draws: Array) -> Iterator[tuple[str, Array]]:
+    """The scalars of the model's own variables, or of θ where it has no others."""
+    if not hasattr(model, "constrain"):
+        yield from zip(model.parameter_names, draws.T, strict=True)
+        return
+    for name, values in model.constrain(draws).items():
+        for place in np.ndindex(*values.shape[1:]):
+            entry = ",".join(map(str, place))
+            yield (f"{name}[{entry}]" if entry else name), np.asarray(values[:, *place], float)

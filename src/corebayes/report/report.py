@@ -1,0 +1,86 @@
+"""From a coreset, and the rows it stands for, to a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from corebayes.certificate import Certificate
+from corebayes.data import as_data
+from corebayes.data.atomic import write_atomically
+from corebayes.report.findings import Findings, find_out
+from corebayes.report.page import page
+from corebayes.scan.query import Executor
+from corebayes.steps import show_steps
+from corebayes.types import Coreset
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A page of HTML and the numbers it was written from. A notebook shows the page."""
+
+    html: str = field(repr=False)
+    findings: Findings = field(repr=False)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the page, whole or not at all."""
+        write_atomically(path, self.html.encode())
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe title="coreset report" srcdoc="{escape(self.html)}" '
+            'style="width:100%;height:40rem;border:0"></iframe>'
+        )
+
+
+def report(
+    coreset: Coreset,
+    data: Any = None,
+    *,
+    out: str | PathLike[str] | None = None,
+    title: str = "Coreset report",
+    draws: int = 1000,
+    tol: float = 0.02,
+    seed: int = 1,
+    certificate: Certificate | None = None,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    counts: Any = None,
+    on_bad: str = "raise",
+) -> Report:
+    """One self-contained page about a coreset: verdict, posterior, rows, cost, how to reproduce.
+
+    `data` must be what the coreset was built from (`target`, `features`, `counts` and `on_bad` as
+    there); without it the page says what it could not measure. `out` is where to write the page,
+    which loads nothing from elsewhere and reads on a phone, in the dark and on paper. A
+    `certificate` that is there already is shown as it is. Other arguments are those of `certify`.
+    Cost: see `findings.find_out`; about as much as building and certifying once more.
+    """
+    if isinstance(draws, bool) or int(draws) != draws or draws < 100:
+        raise ValueError(f"draws must be a whole number of at least 100, got {draws!r}")
+    if out is not None and not Path(out).parent.is_dir():
+        raise FileNotFoundError(f"cannot write {out}: the folder {Path(out).parent} is not there")
+    rows = None
+    if data is not None:
+        rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
+    with show_steps(progress) as steps:
+        findings = find_out(
+            coreset,
+            rows,
+            draws=int(draws),
+            tol=tol,
+            seed=seed,
+            certificate=certificate,
+            executor=executor,
+            steps=steps,
+        )
+    written = Report(html=page(findings, title), findings=findings)
+    if out is not None:
+        written.save(out)
+    return written

@@ -1,0 +1,143 @@
+"""Adapted models in everything that takes a model."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import arviz
+import arviz_base
+import numpy as np
+import pytest
+
+import corebayes as cb
+from corebayes.adapters import numpyro as numpyro_adapter
+from corebayes.summary import summarise
+from tests.adapters import numpyro_models, pymc_models
+from tests.adapters.rows import make_rows
+from tests.coresets import weighted
+
+pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
+
+
+@functools.cache
+def adapted(library: str, name: str, num_rows: int) -> Any:
+    if library == "numpyro":
+        cases = {case[0]: case[1:] for case in numpyro_models.CASES}
+        return numpyro_models.adapt(*cases[name], make_rows(num_rows))
+    return pymc_models.adapt(dict(pymc_models.CASES)[name], make_rows(num_rows))
+
+
+@functools.cache
+def coreset(library: str) -> Any:
+    model, data, *_ = adapted(library, "linear", 60)
+    return weighted(model, data, np.arange(0, 60, 3), 3.0, provenance={"target_name": "y"})
+
+
+@functools.cache
+def trace(library: str) -> Any:
+    return cb.sample(coreset(library), draws=100, chains=2, tune=200, log_likelihood=True)
+
+
+def test_draws_have_the_models_names_dimensions_and_labels():
+    posterior = trace("pymc").posterior
+    assert set(posterior.data_vars) == {"beta", "sigma"}
+    assert posterior["beta"].dims == ("chain", "draw", "feature")
+    assert list(posterior["feature"].values) == ["a", "b", "c"]
+    assert posterior["beta"].shape == (2, 100, 3) and np.all(posterior["sigma"] > 0.0)
+    names = [line["name"] for line in summarise(posterior)]
+    assert names == ["beta[a]", "beta[b]", "beta[c]", "sigma"]
+    assert list(trace("pymc")["coreset"]["row_id"].values[:3]) == [0, 3, 6]
+    # NumPyro gives its axes no names.
+    assert trace("numpyro").posterior["beta"].dims == ("chain", "draw", "beta_dim_0")
+
+
+@pytest.mark.parametrize("library", ["numpyro", "pymc"])
+def test_log_likelihoods_and_log_densities_agree(library):
+    ours, drawn = coreset(library), trace(library)
+    log_likelihood = drawn.log_likelihood["y"]
+    assert log_likelihood.dims == ("chain", "draw", "row")
+    beta, sigma = drawn.posterior["beta"].values, drawn.posterior["sigma"].values[..., None]
+    rows = {name: values[::3] for name, values in make_rows(60).items()}
+    residual = (rows["real"] - beta @ rows["X"].T) / sigma
+    expected = -0.5 * residual**2 - np.log(sigma) - 0.5 * np.log(2.0 * np.pi)
+    np.testing.assert_allclose(log_likelihood.values, expected, rtol=1e-9)
+    # lp = log π_0 + Σ w log p, the prior on log σ: log p(σ) + log σ.
+    theta = np.concatenate([beta, np.log(sigma)], axis=-1).reshape(-1, 4)
+    prior = ours.model.log_prior(theta).reshape(2, 100)
+    lp = prior + (expected * ours.weights).sum(axis=-1)
+    np.testing.assert_allclose(drawn.sample_stats["lp"].values, lp, rtol=1e-9)
+
+
+def test_with_arviz_1_the_same_groups_come_as_a_tree(monkeypatch):
+    # ArviZ 1 has no InferenceData; its data are trees, which arviz_base and arviz_stats take.
+    monkeypatch.delattr(arviz, "InferenceData")
+    tree = cb.sample(coreset("numpyro"), draws=100, chains=2, tune=200, log_likelihood=True)
+    assert type(tree).__name__ == "DataTree"
+    assert set(tree.children) == {"posterior", "sample_stats", "coreset", "log_likelihood"}
+    assert arviz_base.extract(tree, var_names=["beta"]).shape == (3, 200)
+    assert tree["coreset"].attrs["size"] == 20
+    np.testing.assert_array_equal(tree.posterior["beta"], trace("numpyro").posterior["beta"])
+
+
+def test_jax_stays_as_the_user_set_it():
+    import jax
+
+    before = jax.config.jax_enable_x64
+    for library in ("numpyro", "pymc"):
+        model, data, *_ = adapted(library, "hierarchical", 60)
+        assert model.potentials(np.zeros((2, model.dim)), data.read(0, 5)).dtype == np.float64
+    assert jax.config.jax_enable_x64 == before and not before
+    assert jax.numpy.zeros(1).dtype == np.float32
+
+
+def test_a_growing_coreset_compiles_nothing_new():
+    model, data, *_ = adapted("numpyro", "hierarchical", 60)
+    runs: list[int] = []
+    kernel, theta = model.function, np.zeros(model.dim)
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        runs.append(len(args[0]))
+        return kernel(*args, **kwargs)
+
+    fresh = numpyro_adapter.NumpyroModel(
+        counted, model.arguments, model.structure, model.fields, model.template
+    )
+    for size in range(1, 60):
+        rows = data.take(np.arange(size))
+        fresh.gradient(theta, rows, np.ones(size))
+        fresh.potentials(np.zeros((7, model.dim)), rows)
+    assert set(runs) == {64} and len(runs) <= 4
+
+
+def test_a_model_needs_the_data_that_came_with_it():
+    model, data, *_ = adapted("numpyro", "hierarchical", 60)
+    other = adapted("numpyro", "logistic", 60).data
+    with pytest.raises(ValueError, match="takes 'group' with the shape"):
+        cb.build(model, other, size=5)
+    assert model.bind(data) is model
+
+
+def test_files_hold_the_rows_and_not_the_model(tmp_path):
+    ours = coreset("numpyro")
+    ours.save(tmp_path / "coreset.parquet")
+    with pytest.raises(ValueError, match=r"a NumpyroModel, whose functions .*model="):
+        cb.load(tmp_path / "coreset.parquet")
+    loaded = cb.load(tmp_path / "coreset.parquet", model=ours.model)
+    theta = np.full((1, ours.model.dim), 0.3)
+    np.testing.assert_array_equal(
+        loaded.model.sum_potentials(theta, loaded.rows, loaded.weights),
+        ours.model.sum_potentials(theta, ours.rows, ours.weights),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("library", "name"), [("numpyro", "linear"), ("pymc", "logistic"), ("pymc", "linear")]
+)
+def test_build_and_certify(library, name):
+    model, data, *_ = adapted(library, name, 2000)
+    built = cb.build(model, data, size=40, seed=0)
+    assert built.size <= 40
+    certificate = cb.certify(built, data, seed=1)
+    assert certificate.certified, str(certificate)

@@ -1,0 +1,84 @@
+"""What `to_stan` writes, compiled and run by Stan."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from corebayes.adapters.density_check import log_density
+from corebayes.adapters.stan import LINES, to_stan
+from tests.adapters.test_exports import REGRESSIONS, WEIGHTS, numpyro_coreset, regression
+
+
+def test_files_hold_data_and_program(tmp_path):
+    export = to_stan(regression("student-t"))
+    export.write(tmp_path)
+    assert (tmp_path / "model.stan").read_text() == export.program
+    data = json.loads((tmp_path / "data.json").read_text())
+    assert data["weight"] == WEIGHTS and data["M"] == 5 and data["D"] == 3
+    assert data["df"] == 3.0 and data["scale"] == 0.6
+    np.testing.assert_array_equal(data["X"], regression("student-t").rows.X)
+    assert "target += weight[i] * student_t_lpdf(y[i] | df, eta[i], scale);" in export.program
+
+
+def test_models_from_elsewhere_get_their_rows_and_the_line_to_add():
+    export = to_stan(numpyro_coreset("hierarchical"))
+    assert export.program is None and "target += weight[i] *" in export.lines
+    assert set(export.data) == {"M", "weight", "X", "group", "y"}
+    assert all(isinstance(value, int) for value in export.data["group"])
+
+
+@pytest.mark.slow
+def test_stan_has_our_log_density_for_every_family():
+    """One program with the line of every family, so that Stan compiles once."""
+    with warnings.catch_warnings():
+        # pystan's dependencies speak of their own future, from the import on.
+        warnings.simplefilter("ignore")
+        import stan
+
+        for number, name in enumerate(REGRESSIONS):
+            coreset = regression(name)
+            built = stan.build(_all_families(), data=_data(to_stan(coreset).data, number))
+            points = np.random.default_rng(0).normal(size=(4, 3))
+            theirs = np.array([built.log_prob(list(theta)) for theta in points])
+            difference = theirs - [log_density(coreset, theta) for theta in points]
+            np.testing.assert_allclose(difference, difference[0], atol=1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:path is deprecated")
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_every_program_is_one_that_stan_accepts(name):
+    from httpstan.compile import compile as translate
+
+    program = to_stan(regression(name)).program
+    assert program is not None
+    code, messages = translate(program, "coreset_model")
+    assert "log_prob" in code and "error" not in messages.lower()
+
+
+def _all_families() -> str:
+    terms = []
+    for number, line in enumerate(LINES.values()):
+        whole = "_lpmf" in line
+        term = line.replace("y[i]", "whole[i]" if whole else "real_y[i]")
+        terms.append(f"if (family == {number}) target += weight[i] * {term};")
+    return (
+        "data { int M; int D; matrix[M, D] X; array[M] int whole; vector[M] real_y;"
+        " vector[M] weight; vector[D] prior_mean; cov_matrix[D] prior_covariance; int family;"
+        " real noise_sd; real df; real scale; real dispersion; }\n"
+        "parameters { vector[D] beta; }\n"
+        "model { vector[M] eta = X * beta; beta ~ multi_normal(prior_mean, prior_covariance);\n"
+        "for (i in 1:M) {\n" + "\n".join(terms) + "\n} }\n"
+    )
+
+
+def _data(data: dict[str, Any], family: int) -> dict[str, Any]:
+    target = data.pop("y")
+    constants = {"noise_sd": 1.0, "df": 1.0, "scale": 1.0, "dispersion": 1.0}
+    whole = [round(value) for value in target]
+    return {**constants, **data, "family": family, "whole": whole, "real_y": target}

@@ -1,0 +1,340 @@
+"""A run taken up again: the same bits, no row asked twice, and refused when it is another run."""
+
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import corebayes as cb
+from corebayes.checkpoint import CheckpointError, journal
+from corebayes.checkpoint.journal import open_journal
+from corebayes.data import as_data, atomic
+from corebayes.scan import query
+from corebayes.scan.inline import Inline
+from corebayes.scan.query import BadPotentialError, scan
+from tests.contract.cases import CONSTRUCTIONS, MODELS
+from tests.scan.trouble import ColumnSums
+
+CASES = {case.name: case for case in MODELS}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    return X, rng.uniform(size=600) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5]))
+
+
+@pytest.fixture
+def no_passes(monkeypatch):
+    """From now on every pass is an error."""
+
+    def forbid():
+        def answer(self, shard, stopped=None):
+            raise AssertionError("a pass over rows whose answer is known")
+
+        monkeypatch.setattr(query.Pass, "__call__", answer)
+
+    return forbid
+
+
+def same_bits(first, second):
+    assert np.array_equal(first.indices, second.indices)
+    assert first.weights.tobytes() == second.weights.tobytes()
+    assert first.reason == second.reason
+    for one, other in zip(first.trace, second.trace, strict=True):
+        assert {**one, "seconds": 0} == {**other, "seconds": 0}
+    assert first.provenance["passes"] == second.provenance["passes"]
+
+
+OTHERS = [
+    ("linear", "annealed"),
+    ("linear", "giga"),
+    ("gaussian", "sparse-vi"),
+    ("custom", "pursuit"),
+]
+REPLAYED = [
+    pytest.param(CASES[name], method[1], id=f"{name}-{method[0]}")
+    for method in CONSTRUCTIONS
+    for name in CASES
+    if name == "logistic" or (name, method[0]) in OTHERS
+]
+
+
+@pytest.mark.parametrize(("case", "method"), REPLAYED)
+def test_every_construction_is_rebuilt_from_its_answers_alone(case, method, tmp_path, no_passes):
+    data = case.data()
+
+    def call(**options):
+        return cb.build(case.model, data, size=5, seed=2, method=method, **options)
+
+    plain = call()
+    recorded = call(checkpoint=tmp_path)
+    no_passes()
+    again = call(checkpoint=tmp_path)
+    same_bits(recorded, plain)
+    same_bits(again, plain)
+
+
+def test_a_path_is_rebuilt_too(rows, tmp_path, no_passes):
+    def call():
+        return cb.build_path(cb.LogisticRegression(), rows, sizes=[4, 9], checkpoint=tmp_path)
+
+    first = call()
+    no_passes()
+    for one, other in zip(first, call(), strict=True):
+        same_bits(one, other)
+
+
+class Stumbling:
+    """A query that fails at a row the first time."""
+
+    def __init__(self, row):
+        self.inner, self.row, self.rows, self.left = ColumnSums(), row, 0, 1
+        self.block_rows = self.inner.block_rows
+
+    def answer(self, block, numbers):
+        if self.left and numbers[0] <= self.row <= numbers[-1]:
+            self.left = 0
+            raise KeyboardInterrupt
+        self.rows += len(block)
+        return self.inner.answer(block, numbers)
+
+    def merge(self, first, second):
+        return self.inner.merge(first, second)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """90,000 rows in six shards."""
+    rng = np.random.default_rng(3)
+    np.save(tmp_path / "X.npy", rng.normal(size=(90_000, 3)))
+    np.save(tmp_path / "y.npy", rng.normal(size=90_000))
+    return as_data((tmp_path / "X.npy", tmp_path / "y.npy"))
+
+
+def test_an_interrupted_pass_goes_on_after_its_last_shard(stored, tmp_path):
+    stumbling = Stumbling(row=70_000)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        open_journal(tmp_path / "c", {}) as log,
+    ):
+        scan(stumbling, stored, Inline(threads=1), log=log)
+    read = stumbling.rows
+    with open_journal(tmp_path / "c", {}) as log:
+        answer = scan(stumbling, stored, Inline(threads=1), log=log)
+    # Only the shard that was under way, rows 65,536 to 81,919, is read again.
+    assert stumbling.rows - read == 90_000 - 65_536
+    expected = scan(ColumnSums(), stored, Inline(threads=2))
+    assert all(np.array_equal(a, b) for a, b in zip(answer, expected, strict=True))
+    X = stored.read(0, 90_000).X
+    assert np.allclose(answer[0], X.T @ X, rtol=1e-12)
+
+
+def test_a_pass_that_fails_is_counted_as_one(stored, tmp_path):
+    """A construction may know how to go on from an error; so must its second run."""
+
+    class Bad(ColumnSums):
+        def answer(self, block, numbers):
+            raise BadPotentialError(3)
+
+    def run():
+        with open_journal(tmp_path / "c", {}) as log:
+            with pytest.raises(BadPotentialError):
+                scan(Bad(), stored, Inline(), log=log)
+            return scan(ColumnSums(), stored, Inline(), log=log)
+
+    first, second = run(), run()
+    assert np.array_equal(first[0], second[0])
+
+
+def test_large_answers_are_asked_again(stored, tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "LARGEST_ANSWER", 100)
+    for _ in range(2):
+        stumbling = Stumbling(row=-1)
+        with open_journal(tmp_path / "c", {}) as log:
+            scan(stumbling, stored, Inline(), log=log)
+        assert stumbling.rows == 90_000
+    assert sum(path.stat().st_size for path in (tmp_path / "c").iterdir()) < 2000
+
+
+def test_many_answers_move_to_files_that_are_written_once(rows, tmp_path, monkeypatch, no_passes):
+    monkeypatch.setattr(journal, "SEGMENT_BYTES", 2000)
+    monkeypatch.setattr(journal, "SHARE_OF_TIME", 0.0)
+
+    def call():
+        return cb.build(
+            cb.LogisticRegression(), rows, size=5, method=cb.SparseVI(), checkpoint=tmp_path
+        )
+
+    first = call()
+    assert len(list(tmp_path.glob("answers-*"))) > 3
+    assert max(path.stat().st_size for path in tmp_path.iterdir()) < 8000
+    no_passes()
+    same_bits(call(), first)
+
+
+@pytest.mark.parametrize("damaged", [0, 2])
+def test_a_damaged_file_of_older_answers_costs_only_what_comes_after(
+    rows, tmp_path, monkeypatch, damaged
+):
+    monkeypatch.setattr(journal, "SEGMENT_BYTES", 2000)
+    monkeypatch.setattr(journal, "SHARE_OF_TIME", 0.0)
+
+    def call():
+        return cb.build(
+            cb.LogisticRegression(), rows, size=5, method=cb.SparseVI(), checkpoint=tmp_path
+        )
+
+    first = call()
+    path = sorted(tmp_path.glob("answers-*"), key=os.path.getmtime)[damaged]
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.warns(UserWarning, match="does not match its hash"):
+        second = call()
+    same_bits(second, first)
+
+
+def test_another_turn_is_noticed_and_the_answers_after_it_are_not_used(stored, tmp_path):
+    def run(block_rows):
+        stumbling = Stumbling(row=-1)
+        with open_journal(tmp_path / "c", {}) as log:
+            first = scan(ColumnSums(), stored, Inline(), log=log)
+            stumbling.block_rows = block_rows
+            second = scan(stumbling, stored, Inline(), log=log)
+            return first, second, stumbling.rows
+
+    run(1000)
+    assert run(1000)[2] == 0
+    with pytest.warns(UserWarning, match="pass 2 is done again"):
+        assert run(500)[2] == 90_000
+    assert run(500)[2] == 0
+
+
+def other_rows(rows):
+    X = rows[0].copy()
+    X[123, 1] = np.nextafter(X[123, 1], 9.0)
+    return X, rows[1]
+
+
+class Renamed(cb.LogisticRegression):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda rows: {"seed": 1}, "seed was 0 and is 1"),
+        (lambda rows: {"size": 11}, "size was 10 and is 11"),
+        (lambda rows: {"tol": 0.1}, "tol was None and is 0.1"),
+        (lambda rows: {"method": cb.Uniform()}, "is Uniform()"),
+        (lambda rows: {"method": cb.SparseVI(patience=3)}, "patience=3"),
+        (lambda rows: {"memory": "700MB"}, "memory was None and is 700000000"),
+        (lambda rows: {"data": other_rows(rows)}, "the rows of the data"),
+        (lambda rows: {"data": (rows[0][:, [1, 0, 2]], rows[1])}, "the rows of the data"),
+        (lambda rows: {"data": (rows[0][::-1], rows[1][::-1])}, "the rows of the data"),
+        (lambda rows: {"data": (rows[0][:-1], rows[1][:-1])}, "data was 600 rows"),
+        (lambda rows: {"model": Renamed()}, "is Renamed("),
+        (
+            lambda rows: {"model": cb.LogisticRegression(prior=cb.Normal(0.0, 2.0))},
+            "model was LogisticRegression(",
+        ),
+    ],
+)
+def test_another_run_is_refused_by_name(rows, tmp_path, change, words):
+    given = {
+        "model": cb.LogisticRegression(),
+        "data": rows,
+        "size": 10,
+        "method": cb.SparseVI(),
+        "max_time": 1e-9,
+        "checkpoint": tmp_path,
+    }
+    cb.build(**given)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(CheckpointError) as refusal:
+        cb.build(**given | change(rows))
+    assert words in str(refusal.value) and "another run" in str(refusal.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    # How long it may take is no part of what it computes.
+    cb.build(**given | {"max_time": 1e-8})
+
+
+def test_another_version_is_refused(rows, tmp_path, monkeypatch):
+    call = {"size": 5, "checkpoint": tmp_path, "method": cb.Uniform()}
+    cb.build(cb.LogisticRegression(), rows, **call)
+    monkeypatch.setattr("corebayes.checkpoint.identity.__version__", "99.0")
+    with pytest.raises(CheckpointError, match=r"corebayes was .* and is 99\.0"):
+        cb.build(cb.LogisticRegression(), rows, **call)
+
+
+def test_permuted_columns_of_a_table_are_refused(rows, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows[0], columns=["a", "b", "c"]).assign(y=rows[1])
+    call = {"target": "y", "size": 5, "checkpoint": tmp_path, "method": cb.Uniform()}
+    cb.build(cb.LogisticRegression(), frame, **call)
+    with pytest.raises(CheckpointError, match=r"a, b, c and is .*b, a, c"):
+        cb.build(cb.LogisticRegression(), frame[["b", "a", "c", "y"]], **call)
+
+
+def test_a_function_that_changed_is_noticed_by_its_values(rows, tmp_path):
+    def model(scale):
+        def log_likelihood(draws, block):
+            return -0.5 * np.square(block.y[:, None] - block.X @ draws.T) * scale
+
+        return cb.CustomModel(log_likelihood, lambda draws: -0.5 * np.sum(draws**2, axis=1), 3)
+
+    data = (rows[0], rows[1] * 1.0)
+    call = {"size": 5, "checkpoint": tmp_path, "method": cb.Uniform()}
+    cb.build(model(1.0), data, **call)
+    cb.build(model(1.0), data, **call)
+    with pytest.raises(CheckpointError, match="other values"):
+        cb.build(model(1.5), data, **call)
+
+
+@pytest.mark.parametrize("operation", ["fsync", "replace"])
+@pytest.mark.parametrize("nth", (1, 2, 5))
+def test_a_full_disk_at_any_write_costs_only_the_checkpoint(
+    rows, tmp_path, monkeypatch, operation, nth
+):
+    call = {"size": 4, "method": cb.SparseVI(), "checkpoint": tmp_path}
+    plain = cb.build(cb.LogisticRegression(), rows, size=4, method=cb.SparseVI())
+    monkeypatch.setattr(journal, "SHARE_OF_TIME", 0.0)
+    done = getattr(os, operation)
+    calls = [0]
+
+    def fill_up(*arguments):
+        # Folders are synced as well; files are what matters here.
+        calls[0] += 1
+        if calls[0] >= nth:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return done(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic.os, operation, fill_up)
+        with pytest.warns(UserWarning, match=r"cannot be written.*No space") as warned:
+            coreset = cb.build(cb.LogisticRegression(), rows, **call)
+    assert len(warned) == 1
+    same_bits(coreset, plain)
+    assert not list(tmp_path.glob(".*.tmp"))
+    same_bits(cb.build(cb.LogisticRegression(), rows, **call), plain)
+
+
+def test_a_disk_without_room_for_a_folder_is_a_warning(rows, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    with pytest.warns(UserWarning, match="disk is full"):
+        coreset = cb.build(
+            cb.LogisticRegression(), rows, size=5, method=cb.Uniform(), checkpoint=tmp_path / "c"
+        )
+    assert coreset.size == 5
+
+
+def test_another_engine_may_take_over(rows, tmp_path, no_passes):
+    call = {"size": 6, "method": cb.SparseVI(), "checkpoint": tmp_path}
+    first = cb.build(cb.LogisticRegression(), rows, executor=Inline(threads=1), **call)
+    no_passes()
+    same_bits(cb.build(cb.LogisticRegression(), rows, executor=Inline(threads=3), **call), first)
