@@ -72,7 +72,7 @@ def certify(
     The coreset is certified when KL(π_w ‖ π) is at most `tol` nats with two standard errors to
     spare; at 0.02 no probability is off by more than 0.1. Draws are exact for conjugate models
     and otherwise come from four NUTS chains; where these stay in separate modes, from a mixture
-    around the modes, weighted and resampled. A `sampler` of one's own must draw from π_w itself.
+    around the modes, weighted. A `sampler` of one's own must draw from π_w itself.
     No number is given when the chains disagree, draws diverge, the ratios have heavy tails
     (k̂ > 0.7) or few effective draws, or a posterior has a mode that the draws never visit.
     Cost: one pass of N · draws potentials; models that are not log-concave also search for
@@ -139,6 +139,8 @@ class _Sampled(NamedTuple):
     independent: bool
     max_rhat: float = 1.0
     num_divergences: int = 0
+    weights: Array | None = None
+    """Of mean one, when the draws are not of π_w but of something that covers it."""
 
 
 def _draw(
@@ -167,9 +169,9 @@ def _draw_modes(rng: np.random.Generator, coreset: Coreset, chains: _Sampled) ->
         return None
     number = chains.draws.shape[0] * chains.draws.shape[1]
     mixture = mixture_draws(rng, model, rows, weights, number, modes)
-    if mixture.pareto_k > MAX_PARETO_K or mixture.effective < number:
+    if mixture.pareto_k > MAX_PARETO_K:
         return None
-    return _Sampled(mixture.draws[None], independent=True)
+    return _Sampled(mixture.draws[None], independent=True, weights=mixture.weights[None])
 
 
 def _sampling_trouble(sampled: _Sampled) -> str | None:
@@ -203,20 +205,23 @@ def _ratio_trouble(k: float, effective: float, num_draws: int) -> str | None:
 
 
 def _certificate(coreset: Coreset, sampled: _Sampled, tol: float, ratios: Array) -> Certificate:
-    """The estimates from centred log ratios r of shape (chains, draws)."""
-    log_mean = _log_mean_exp(ratios)
+    """The estimates from log ratios r of shape (chains, draws)."""
+    weights = np.ones_like(ratios) if sampled.weights is None else sampled.weights
+    ratios = ratios - np.mean(weights * ratios)
+    log_mean = _log_mean_exp(ratios, weights)
     u = np.exp(ratios - log_mean)
     share = efficiency(u, independent=sampled.independent)
-    k = pareto_k(ratios, share)
-    effective = share * ratios.size / float(np.mean(np.square(u)))
+    # Against what the draws are of: π / π_w, or π / q.
+    k = pareto_k(ratios + np.log(np.maximum(weights, np.exp(-700.0))), share)
+    effective = share * ratios.size / float(np.mean(np.square(weights * u)))
     trouble = _ratio_trouble(k, effective, ratios.size)
     if trouble is not None:
         return _withheld(coreset, sampled, tol, trouble, k, effective)
-    mean_ur = float(np.mean(u * ratios))
+    mean_ur = float(np.mean(weights * u * ratios))
     influence = {
-        "reverse": u - 1.0 - ratios,
-        "forward": u * (ratios - mean_ur) - (u - 1.0),
-        "symmetrised": u * (ratios - mean_ur) - ratios,
+        "reverse": weights * (u - 1.0 - ratios),
+        "forward": weights * (u * (ratios - mean_ur) - (u - 1.0)),
+        "symmetrised": weights * (u * (ratios - mean_ur) - ratios),
     }
     inflation = tail_inflation(k, ratios.size)
     error = {
@@ -274,13 +279,13 @@ def _total_variation(kl: float) -> float:
     return float(np.sqrt(min(kl / 2.0, -np.expm1(-kl))))
 
 
-def _log_mean_exp(ratios: Array) -> float:
+def _log_mean_exp(ratios: Array, weights: Array) -> float:
     """log mean e^r ≥ 0 of centred r, exact also where r is tiny, safe where it is huge."""
     top = float(ratios.max())
     if top < 1.0:
         # mean e^r = 1 + mean(e^r − 1 − r), since mean r = 0
-        return float(np.log1p(np.mean(np.expm1(ratios) - ratios)))
-    return top + float(np.log(np.mean(np.exp(ratios - top))))
+        return float(np.log1p(np.mean(weights * (np.expm1(ratios) - ratios))))
+    return top + float(np.log(np.mean(weights * np.exp(ratios - top))))
 
 
 def _check_arguments(draws: int, tol: float, sampler: Sampler | None) -> None:

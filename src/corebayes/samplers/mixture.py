@@ -1,9 +1,10 @@
-"""Draws of a π_w with separate modes, which no chain crosses between.
+"""Draws for a π_w with separate modes, which no chain crosses between.
 
-Every mode gets a multivariate t with its own location and scale; draws of their mixture q are
-weighted by π_w / q and resampled. The masses of the modes come out right whatever q gave them, and
-the tail k̂ of the ratios says whether q covers π_w (Vehtari et al. 2024). For few parameters: the
-ratios spread with the dimension.
+Every mode gets a multivariate t with its own location and scale, and draws of their mixture q are
+weighted by π_w / q. The masses of the modes come out right whatever q gave them, the tail k̂ of the
+ratios says whether q covers π_w (Vehtari et al. 2024), and since q has heavier tails than π_w, the
+far ends of π_w are seen better than by draws of π_w itself. For few parameters: the ratios spread
+with the dimension.
 """
 
 from __future__ import annotations
@@ -18,18 +19,16 @@ from corebayes.samplers.mode_search import Mode, shares_of
 from corebayes.types import Array, Block, Gaussian, Model
 
 DEGREES = 5.0
-# Proposals for each draw handed over: a proposal costs M rows, a draw costs N.
-PROPOSALS = 30
 # A mode gets at least this share of the proposals, since Laplace masses are rough.
 LEAST_SHARE = 0.05
 
 
-class MixtureDraws(NamedTuple):
-    """Independent draws of π_w, k̂ of the ratios behind them, and their effective number."""
+class WeightedDraws(NamedTuple):
+    """Independent draws of q, weights π_w / q of mean one, and k̂ of their tail."""
 
     draws: Array
+    weights: Array
     pareto_k: float
-    effective: float
 
 
 def mixture_draws(
@@ -39,19 +38,14 @@ def mixture_draws(
     weights: Array,
     num_draws: int,
     modes: list[Mode],
-) -> MixtureDraws:
-    """Draws from these modes of π_w and around them. Cost: 30 · num_draws · M potentials."""
-    proposals, log_proposal = _propose(rng, modes, PROPOSALS * num_draws)
-    log_density = model.log_prior(proposals) + model.sum_potentials(proposals, rows, weights)
+) -> WeightedDraws:
+    """Draws around these modes of π_w. Cost: num_draws · M potentials."""
+    draws, log_proposal = _propose(rng, modes, num_draws)
+    log_density = model.log_prior(draws) + model.sum_potentials(draws, rows, weights)
     log_ratios = np.where(np.isfinite(log_density), log_density, -np.inf) - log_proposal
-    ratios = np.exp(log_ratios - logsumexp(log_ratios))
-    # Systematic resampling: one uniform number, evenly spaced copies.
-    positions = (rng.random() + np.arange(num_draws)) / num_draws
-    chosen = np.minimum(np.searchsorted(np.cumsum(ratios), positions), ratios.size - 1)
+    ratios = np.exp(log_ratios - logsumexp(log_ratios)) * num_draws
     finite = np.maximum(log_ratios, log_ratios.max() - 700.0)
-    effective = float(1.0 / np.sum(np.square(ratios)))
-    # Resampled in order they would lie mode by mode.
-    return MixtureDraws(rng.permutation(proposals[chosen]), pareto_k(finite, 1.0), effective)
+    return WeightedDraws(draws, ratios, pareto_k(finite, 1.0))
 
 
 def _propose(rng: np.random.Generator, modes: list[Mode], number: int) -> tuple[Array, Array]:
