@@ -98,7 +98,7 @@ def marginal_figure(parameter: Parameter, shares: Array | None, place: int) -> s
     width, height, base = 200, 132, 100
     values = parameter.values
     low, high = np.quantile(values, [0.001, 0.999])
-    scale = spanning([low, high], start=10.0, stop=width - 10.0, margin=0.15)
+    scale = spanning([low, high], start=22.0, stop=width - 22.0, margin=0.15)
     grid = np.linspace(scale.low, scale.high, 90)
     if np.ptp(values) == 0.0:
         marks = [svg.segment((width / 2, width / 2), (26.0, float(base)), "line a")]
