@@ -1,6 +1,7 @@
 # make setup   create .venv with pinned versions (once; both commands below do it)
 # make demo    compress 1,000,000 rows, sample, certify, draw demo/demo.png
 # make test    lint, format check, types, tests
+# make test-slow   the tests marked slow, which take a quarter of an hour more
 # make docs    run the tutorials and write the site to build/docs
 
 VENV := .venv
@@ -13,7 +14,7 @@ FIND_PYTHON = for python in $(PYTHON) python3.11 python3 python3.12 python3.13 p
 	'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
 	then echo $$python; break; fi; done
 
-.PHONY: setup test lint format demo bench docs clean
+.PHONY: setup test test-slow lint format demo bench docs clean
 
 setup: $(STAMP)
 	@:
@@ -33,7 +34,11 @@ test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not slow"
+
+# What takes long to compile or to draw: every adapter on every model, Stan, real clusters.
+test-slow: setup
+	$(BIN)/pytest -m slow
 
 lint: setup
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -107,6 +108,37 @@ def test_the_construction_of_ones_own_runs():
     # What matching pursuit has left can only shrink.
     assert all(after <= before for before, after in pairwise(kls))
     assert coreset.reason == "size reached"
+
+
+def test_docstrings_become_what_sphinx_reads(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "_extensions")
+    plain = importlib.import_module("plain_docstrings")
+    lines = [
+        "With |r| small,",
+        "",
+        "    a = b",
+        "    |c|",
+        "and so on.",
+        "",
+        "Text",
+        "    hanging.",
+    ]
+    assert plain.literal_blocks(lines) == [
+        r"With \|r\| small,",
+        "",
+        ".. code-block:: text",
+        "",
+        "    a = b",
+        "    |c|",
+        "",
+        "and so on.",
+        "",
+        "Text",
+        "    hanging.",
+    ]
+    array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
+    signature = f"(weights: {array}, rows: ~corebayes.types.Block = <factory>)"
+    assert plain.short_signature(signature) == "(weights: Array, rows: Block = ...)"
 
 
 def test_the_pinned_versions_of_the_site_are_its_own():

@@ -2,7 +2,7 @@
 
 An indented paragraph is an equation or a table: it becomes a block of text as it stands. Bars are
 absolute values and norms, not substitutions. A docstring that a class only has because Python made
-it up of the signature is left out.
+it up of the signature is left out. Arrays in signatures have the names that the code gives them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+ARRAYS = {
+    kind: re.compile(
+        rf"~?[\w.]*ndarray\[tuple\[~?[\w.]*Any, \.\.\.\], ~?[\w.]*dtype\[~?[\w.]*{dtype}\]\]"
+    )
+    for kind, dtype in (("Array", "float64"), ("Indices", "int64"))
+}
+MODULES = re.compile(r"~(?:\w+\.)*")
 BARS = re.compile(r"\|([^|`]+)\|")
 
 
@@ -31,6 +38,19 @@ def literal_blocks(lines: list[str]) -> list[str]:
     return result
 
 
+def short_signature(text: str) -> str:
+    """A signature without modules, and without the name of a default that is made when needed."""
+    for name, array in ARRAYS.items():
+        text = array.sub(name, text)
+    return MODULES.sub("", text).replace("<factory>", "...")
+
+
+def _sign(
+    app: Any, what: str, name: str, obj: Any, options: Any, arguments: Any, returns: Any
+) -> Any:
+    return tuple(part and short_signature(part) for part in (arguments, returns))
+
+
 def _process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     if what == "class" and lines and lines[0].startswith(f"{obj.__name__}("):
         lines.clear()
@@ -39,4 +59,5 @@ def _process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list
 
 def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", _process)
+    app.connect("autodoc-process-signature", _sign)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

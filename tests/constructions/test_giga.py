@@ -71,8 +71,9 @@ def test_keeping_the_vectors_saves_passes_not_bits(monkeypatch):
     passed = cb.build(model, data, size=20, method=cb.GIGA())
     assert np.array_equal(kept.indices, passed.indices)
     assert np.allclose(kept.weights, passed.weights, rtol=1e-9)
-    assert kept.provenance["passes"] == 2.0
-    assert passed.provenance["passes"] == 1.0 + len(passed.trace)
+    # Beside what both take for π̂ and the total: one pass to keep all rows, or one a step.
+    saved = passed.provenance["passes"] - kept.provenance["passes"]
+    assert saved == len(passed.trace) - 1
 
 
 def test_counts_equal_repeated_rows():

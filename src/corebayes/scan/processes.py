@@ -27,6 +27,21 @@ from corebayes.scan.shipping import packed
 ONE_THREAD = {
     f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "ARROW")
 }
+# A worker in the midst of an import or a shard does not hear that its pipe has ended, so from its
+# first moment on it looks whether its caller is still there.
+PROGRAM = """
+import os, sys, threading, time
+
+def end_with(caller):
+    while os.getppid() == caller:
+        time.sleep(0.5)
+    os._exit(0)
+
+threading.Thread(target=end_with, args=({caller},), daemon=True).start()
+sys.path[:] = {path!r}
+from corebayes.scan.worker import serve
+serve()
+"""
 # A worker that is not up by then never will be.
 SECONDS_TO_START = 120.0
 # So many workers in a row may fail to start.
@@ -231,9 +246,7 @@ def _do_not_start(how: str) -> RuntimeError:
 def _start(events: queue.SimpleQueue[tuple[_Worker, Event]]) -> _Worker:
     if not sys.executable:
         raise RuntimeError("worker processes need a Python interpreter: sys.executable is empty")
-    program = (
-        f"import sys; sys.path[:] = {sys.path!r}; from corebayes.scan.worker import serve; serve()"
-    )
+    program = PROGRAM.format(caller=os.getpid(), path=sys.path)
     # A process group of its own: Ctrl-C is for the caller, who then ends the workers.
     own_group = 0 if os.name == "posix" else None
     process: subprocess.Popen[bytes] = subprocess.Popen(

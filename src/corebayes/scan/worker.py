@@ -11,23 +11,17 @@ import os
 import pickle
 import signal
 import sys
-import threading
-import time
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from corebayes.scan.query import Pass, Shard
 from corebayes.scan.shipping import packed_error
 
-# For the process that the answers go to.
-SECONDS_BETWEEN_LOOKS = 0.5
-
 
 def serve() -> None:
     """Answer what is asked; see `processes.py` for the messages."""
     inbox, outbox = _take_over_pipes()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     _reply(outbox, None, "ready", b"")
     data: Any = None
     work: Any = None
@@ -49,13 +43,6 @@ def serve() -> None:
                 _reply(outbox, ticket, "error", packed_error(error))
             else:
                 _reply(outbox, ticket, "answer", answer)
-
-
-def _end_with(caller: int) -> None:
-    """A worker in the midst of a shard does not hear that the pipe has ended."""
-    while os.getppid() == caller:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-    os._exit(0)
 
 
 @dataclass(frozen=True)
