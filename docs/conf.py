@@ -30,7 +30,6 @@ extensions = [
     "plain_docstrings",
     "mathml",
 ]
-exclude_patterns = ["README.md"]
 bibtex_bibfiles = ["references.bib"]
 bibtex_reference_style = "author_year"
 

@@ -49,6 +49,11 @@ def test_a_tolerance_alone_chooses_the_size():
     assert coreset.size <= 40
 
 
+def test_a_tolerance_on_few_rows_does_not_keep_them_all():
+    coreset = cb.build(cb.LogisticRegression(), logistic_rows(300), tol=0.05)
+    assert coreset.reason.startswith("certified") and coreset.size <= 60
+
+
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_tiny_sizes_work(size):
     coreset = cb.build(cb.LogisticRegression(), logistic_rows(2_000), size=size)

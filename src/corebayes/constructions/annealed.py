@@ -307,6 +307,9 @@ class AnnealedSparseVI:
         return self._finish(rng, problem, state._replace(chosen=tuple(chosen)))
 
     def _info(self, problem: Problem, state: State) -> Info:
+        if state.open and not state.answers:
+            # A pilot, which may be all rows, is no answer, however close.
+            return Info(None)
         kl = self._kl(problem, state, state.current)
         if len(state.answers) < len(state.sizes) or state.growing is not None:
             return Info(kl)

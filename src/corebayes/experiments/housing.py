@@ -18,8 +18,8 @@ QUICK_SIZES = (1, 2, 5, 10, 20, 30, 40, 60, 80, 100)
 SETS = ("uk_prices", "king_county_sales")
 PLACES = {"uk_prices": "England and Wales, 2018", "king_county_sales": "King County, 2014–2015"}
 # The scales of the radial functions, 0.2° to 2°, are made for a map of this size (England and
-# Wales). On a county of 0.6° by 1.2° all 301 of them would be nearly the same function, so the map
-# of the stand-in is stretched to it.
+# Wales). Most of them hardly vary over a county of 0.6° by 1.2°, so the map of the stand-in is
+# stretched to it.
 EXTENT = (5.8, 8.0)
 
 
