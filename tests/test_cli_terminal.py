@@ -94,6 +94,8 @@ def test_the_shell_completes_commands_options_and_names(words, offered):
 
 
 def test_completion_can_be_installed():
-    script = in_a_pipe("--show-completion", "bash")
+    # Without this Typer asks which shell is its parent, and refuses a plain sh.
+    named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    script = in_a_pipe("--show-completion", "bash", **named)
     assert "complete -o default -F _corebayes_completion corebayes" in script
     assert "--install-completion" in in_a_pipe("--help")

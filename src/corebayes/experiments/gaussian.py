@@ -10,13 +10,14 @@ from corebayes.experiments.experiment import Experiment, compared_methods, exact
 from corebayes.types import Array, Model
 
 SIZES = (1, 2, 5, 10, 15, 20, *range(30, 201, 10))
-QUICK_SIZES = (1, 2, 5, 10, 20, 30, 40, 50, 60, 75)
+# As far as the paper goes: up to M = d.
+QUICK_SIZES = (1, 2, 5, 10, 15, 20, 25, 30, 40, 50)
 # μ_0 = 0 and Σ_0 = Σ = I.
 MODEL = cb.GaussianMean(1.0)
 
 
 def experiment(*, quick: bool) -> Experiment:
-    """d = 200, N = 1000, T = 100, γ_t = 1/t, M = 200; quick: d = 50, N = 300, M = 75."""
+    """d = 200, N = 1000, T = 100, γ_t = 1/t, M = 200; quick: d = 50, N = 300, M = 50."""
     sizes = QUICK_SIZES if quick else SIZES
 
     def load(name: str, path: Path | None, seed: int) -> tuple[Model, Array]:

@@ -71,16 +71,12 @@ HOW = (
 SETTINGS = (
     "As in the paper: SparseVI with T = 100 and γ_t = 1/t in closed form (Gaussian, house prices), "
     "with S = 100, T = 500 and γ_t = 0.5/t for logistic and Poisson regression. The weight update "
-    "is "
-    "Adam with these γ_t, as in the authors' published code: the plain gradient step that the "
-    "paper "
-    "prints diverges on the house prices. GIGA has a random projection to 100 dimensions, under a "
-    "Gaussian with the exact posterior's moments (optimal) or with moments a random share of the "
-    "way "
-    "from prior to posterior and 75 % relative noise (realistic). M counts greedy iterations, as "
-    "in "
-    "the paper, so a coreset may have fewer rows. Priors are standard normal except for the house "
-    "prices. CPU time is that of one process with one BLAS thread."
+    "is Adam with these γ_t, as in the authors' published code; the plain gradient step that the "
+    "paper prints diverged on the house prices of King County. GIGA has a random projection to 100 "
+    "dimensions, under a Gaussian with the exact posterior's moments (optimal) or with moments a "
+    "random share of the way from prior to posterior and 75 % relative noise (realistic). M counts "
+    "greedy iterations, as in the paper, so a coreset may have fewer rows. Priors are standard "
+    "normal except for the house prices. CPU time is that of one process with one BLAS thread."
 )
 
 
