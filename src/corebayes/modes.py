@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from corebayes.data.random_rows import random_rows
 from corebayes.samplers.laplace import Laplace, full_log_density, full_posterior
 from corebayes.samplers.mode_search import (
     Mode,
@@ -101,7 +102,7 @@ def _subsample(rng: np.random.Generator, data: Data) -> tuple[Block, Array, floa
     if data.num_rows <= SUBSAMPLE_ROWS:
         rows = data.take(np.arange(data.num_rows))
         return rows, rows.multiplicity(), 1.0
-    numbers = np.sort(rng.choice(data.num_rows, SUBSAMPLE_ROWS, replace=False))
+    numbers = random_rows(rng, data.num_rows, SUBSAMPLE_ROWS)
     rows = data.take(numbers)
     counts = rows.multiplicity()
     weights = counts * (data.total_count / max(float(counts.sum()), 1.0))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.tangent.geometry import Moments
+from corebayes.tangent.geometry import Level, Moments
 
 
 class Quadratic:
@@ -62,3 +62,33 @@ def test_natural_gradient_shortens_a_step_that_would_raise_kl():
         np.random.default_rng(0), restriction, np.zeros(3)
     )
     assert 0.0 < np.linalg.norm(weights) < 0.5
+
+
+def test_natural_gradient_gets_past_a_row_that_it_must_not_drop():
+    """The first row is nearly constant here, so every damped step drops it; without it all is lost,
+    as with a count of zero whose rate is nearly zero."""
+    gram, cross = np.diag([1e-12, 1.0]), np.array([-1e-3, 5.0])
+
+    def look(weights):
+        energy = 0.5 * (weights[1] - 5.0) ** 2 + (0.0 if weights[0] > 0.0 else 1e6)
+        return Moments(gram, cross, energy), weights
+
+    start = np.array([100.0, 0.0])
+    weights, seen = cb.NaturalGradient().descend(look, start, look(start))
+    assert weights[0] > 0.0 and weights[1] > 0.1
+    np.testing.assert_array_equal(seen, weights)
+
+
+@pytest.mark.parametrize(
+    "level, lower",
+    [
+        (Level(-10.0, 50.0), True),  # far: by the energy
+        (Level(-9.0, 0.3), False),
+        (Level(-10.0, 0.19), True),  # near: by the variance,
+        (Level(-10.01, 0.21), False),
+        (Level(-10.03, 0.21), True),  # unless the energy clearly falls
+    ],
+)
+def test_levels_compare_by_energy_when_far_and_by_variance_when_near(level, lower):
+    other = Level(-9.5, 20.0) if level.half_variance > 1.0 else Level(-10.0, 0.2)
+    assert level.lower_than(other) is lower

@@ -44,6 +44,8 @@ WORTH_A_PASS = 1e-4
 FIRST_PROMISE = 0.1
 # Temperatures: a misfit above the first number is a step too far, below the second one too short.
 TOO_FAR, TOO_SHORT = 25.0, 0.25
+# Row numbers of a subsample at most: memory must not grow with N, so then rather all rows.
+MOST_NUMBERS = 2**20
 # A growing coreset takes in one row, or one for every so many that it has, and gives up when it
 # has not grown for some steps.
 GROWTH, PATIENCE, BEYOND = 20, 10, 1.25
@@ -412,8 +414,8 @@ class AnnealedSparseVI:
         space = geometry.space(rng, problem, points, temperature * weights, start)
         rows = None
         if after < 1.0:
-            wanted = self.total_rows * after * problem.data.num_rows
-            rows = subsample(rng, problem, max(self.pool_rows, int(wanted)))
+            wanted = max(self.pool_rows, int(self.total_rows * after * problem.data.num_rows))
+            rows = subsample(rng, problem, wanted) if wanted <= MOST_NUMBERS else None
         return Look.at(space, geometry.total(problem, space, rows), points, weights)
 
     def _kl(self, problem: Problem, state: State, candidate: Candidate) -> Estimate:

@@ -71,8 +71,11 @@ class ArrayData:
 
     def read(self, start: int, stop: int) -> Block:
         """The rows of one range, as float64."""
-        first, last = np.searchsorted(self.dropped, [start, stop])
-        return self._block(slice(start, stop), self.dropped[first:last] - start)
+        bad = self.dropped
+        if bad.size:
+            first, last = np.searchsorted(bad, [start, stop])
+            bad = bad[first:last] - start
+        return self._block(slice(start, stop), bad)
 
     def take(self, rows: Indices) -> Block:
         """Copies of the rows with these numbers, in this order; a row may be taken twice."""

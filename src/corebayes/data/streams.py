@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
 from corebayes.types import Block, Data, Indices
 
 
-@runtime_checkable
 class Streamed(Protocol):
     """Data that hands over a range of rows in parts instead of at once."""
 
@@ -26,11 +25,16 @@ class Streamed(Protocol):
         ...
 
 
+def is_streamed(data: Data) -> TypeGuard[Streamed]:
+    # Asked in every pass; for few rows a check of the protocol would take as long as the pass.
+    return hasattr(data, "stream")
+
+
 def parts_of(
     data: Data, start: int, stop: int, rows: Indices | None = None
 ) -> Iterator[tuple[Indices, Block]]:
     """Numbers and rows of a range, or of the given sorted numbers in it: by parts if need be."""
-    if isinstance(data, Streamed):
+    if is_streamed(data):
         yield from data.stream(start, stop, rows)
     elif rows is None:
         yield np.arange(start, stop), data.read(start, stop)

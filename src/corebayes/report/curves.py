@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.build import build_path
+from corebayes.data.random_rows import random_rows
 from corebayes.diagnostics import gaussian_kl
 from corebayes.samplers.laplace import Laplace
 from corebayes.scan.query import Executor
@@ -58,7 +59,7 @@ def uniform_curve(
     kls: list[float] = []
     for size in sizes:
         generators = [np.random.default_rng([seed, size, trial]) for trial in range(NUM_TRIALS)]
-        rows = [np.sort(rng.choice(data.num_rows, size, replace=False)) for rng in generators]
+        rows = [random_rows(rng, data.num_rows, size) for rng in generators]
         parts = [Points(part, data.take(part)) for part in rows]
         scale = data.num_rows / size
         values = [laplace_kl(model, p, scale * p.rows.multiplicity(), full) for p in parts]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.data.random_rows import random_rows
 from corebayes.types import Array, Block, Coreset, Data
 
 NUM_SHOWN = 2000
@@ -30,7 +31,7 @@ def landscape(rng: np.random.Generator, coreset: Coreset, data: Data) -> Landsca
     One column is shown against the target. None when no column varies. Cost: 2,000 rows are read.
     """
     number = min(NUM_SHOWN, data.num_rows)
-    sampled = data.take(np.sort(rng.choice(data.num_rows, number, replace=False)))
+    sampled = data.take(random_rows(rng, data.num_rows, number))
     sampled = sampled.take(np.flatnonzero(sampled.multiplicity() > 0.0))
     features, ours = _features(sampled), _features(coreset.rows)
     scale = features.std(axis=0)

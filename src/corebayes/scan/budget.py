@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from corebayes.data.streams import Streamed
+from corebayes.data.streams import is_streamed
 from corebayes.scan.query import BLOCK_VALUES, Query
 from corebayes.types import Data
 
@@ -109,7 +109,7 @@ def _parsed(text: str) -> int:
 
 
 def _part_rows(data: Data) -> int:
-    if isinstance(data, Streamed):
+    if is_streamed(data):
         return data.part_rows
     return max(stop - start for start, stop in data.shards)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from corebayes.data.random_rows import random_rows
 from corebayes.models.prior import GaussianPrior
 from corebayes.problem import Problem
 from corebayes.scan.query import Totals
@@ -27,11 +28,13 @@ class Level(NamedTuple):
     """½ Var_w r, the second-order KL."""
 
     def lower_than(self, other: Level) -> bool:
-        """By the free energy when far, where ½ Var_w r is worthless; by ½ Var_w r within a nat,
-        where counting π_w as Gaussian shows in the energy."""
-        if max(self.half_variance, other.half_variance) < 1.0:
-            return self.half_variance < other.half_variance
-        return self.energy < other.energy
+        """By the free energy when far, where ½ Var_w r is worthless; within a nat, where counting
+        π_w as Gaussian shows in the energy, by ½ Var_w r, unless the energy falls by a tenth of it:
+        ½ Var_w r has minima of its own."""
+        if max(self.half_variance, other.half_variance) >= 1.0:
+            return self.energy < other.energy
+        clearly = other.energy - self.energy > 0.1 * other.half_variance
+        return clearly or self.half_variance < other.half_variance
 
 
 class Moments(NamedTuple):
@@ -167,8 +170,7 @@ def subsample(rng: np.random.Generator, problem: Problem, num_rows: int | None) 
     """U row numbers without replacement, sorted; None (all rows) when U is None or at least N."""
     if num_rows is None or num_rows >= problem.data.num_rows:
         return None
-    rows = rng.choice(problem.data.num_rows, size=num_rows, replace=False, shuffle=False)
-    return np.sort(rows).astype(np.int64)
+    return random_rows(rng, problem.data.num_rows, num_rows)
 
 
 def residual_of(

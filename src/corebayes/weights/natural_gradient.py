@@ -6,7 +6,8 @@ The Fisher metric at w is G(w) = Cov_w[f], so the natural-gradient step over the
 
 The tangent space at w only sees its neighbourhood, so a step is taken only if KL falls by a
 share of what the least-squares model promised; otherwise the damping grows and the step shrinks
-towards a scaled gradient step (Levenberg and Marquardt). One step replaces hundreds of SGD's.
+towards a scaled gradient step (Levenberg and Marquardt); in the end only part of it is taken. One
+step replaces hundreds of SGD's.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from corebayes.types import Array
 from corebayes.weights.nnls import nonnegative_least_squares
 
 T = TypeVar("T")
+
+# After so many failed trials damping alone is not trusted. A row may be nearly constant under π_w
+# and yet all that keeps π_w from leaving, like a count of zero far out: every damped step drops it.
+# Part of the way towards a step that lowers the model lowers KL, if the part is small enough.
+DAMPED_TRIALS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,19 +66,21 @@ class NaturalGradient:
         that look; `seen` is the look at the first weights.
         """
         moments, kept = seen
-        damping, trials, steps = self.damping, 0, 0
+        damping, share, trials, steps = self.damping, 1.0, 0, 0
         while steps < self.num_steps and trials < self.max_trials:
-            trial = _damped_target(moments, weights, damping)
+            trial = (1.0 - share) * weights + share * _damped_target(moments, weights, damping)
             promised = _promised_decrease(moments, weights, trial)
             if promised <= max(self.tolerance, self.least_share * _finite(moments.half_variance)):
                 break
             trial_moments, trial_kept = look(trial)
             if trial_moments.level.lower_than(moments.level):
                 weights, moments, kept = trial, trial_moments, trial_kept
-                damping = max(0.1 * damping, self.damping)
+                damping, share = max(0.1 * damping, self.damping), 1.0
                 steps, trials = steps + 1, 0
             else:
                 damping, trials = max(10.0 * damping, 1e-3), trials + 1
+                if trials >= DAMPED_TRIALS:
+                    share *= 0.5
         return weights, kept
 
 
