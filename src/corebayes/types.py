@@ -173,6 +173,18 @@ class Gaussian(NamedTuple):
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
         return self.mean + rng.standard_normal((num_draws, self.mean.size)) @ self.factor.T
 
+    def draw_matched(self, rng: np.random.Generator, num_draws: int) -> Array:
+        """Draws whose mean is exact, and whose covariance is too if they are more than d.
+
+        Cost: num_draws·d² flops.
+        """
+        noise = rng.standard_normal((num_draws, self.mean.size))
+        noise -= noise.mean(axis=0)
+        if num_draws > self.mean.size:
+            # noiseᵀ noise = num_draws · I
+            noise = np.linalg.qr(noise)[0] * np.sqrt(num_draws)
+        return self.mean + noise @ self.factor.T
+
 
 class Points(NamedTuple):
     """The active rows of a coreset: their row numbers and the rows themselves."""

@@ -4,6 +4,8 @@ import tracemalloc
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,6 +52,32 @@ def test_only_the_rows_asked_for(num_rows, shard_rows, data):
     rows = np.sort(np.array(rows))
     seen = scan(RowNumbers(), numbered(num_rows, shard_rows), Inline(), rows)
     assert seen == rows.tolist()
+
+
+class Tasks:
+    """An executor that remembers the rows of every task."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def map(self, work, shards):
+        for shard in shards:
+            self.tasks.append(shard.rows.tolist())
+            yield work(shard)
+
+
+def test_few_rows_of_many_shards_are_one_task_unless_files_are_read_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr("corebayes.scan.query.GATHERED_ROWS", 3)
+    rows = np.array([1, 5, 40, 41, 77, 78])
+    pq.write_table(pa.table({"x": np.arange(100.0)}), tmp_path / "x.parquet", row_group_size=20)
+    in_memory, in_file = Tasks(), Tasks()
+    for data, executor in (
+        (numbered(100, 10), in_memory),
+        (as_data(tmp_path / "x.parquet"), in_file),
+    ):
+        assert scan(RowNumbers(), data, executor, rows) == rows.tolist()
+    assert in_memory.tasks == [[1, 5, 40], [41, 77, 78]]
+    assert in_file.tasks == [[1, 5], [40, 41], [77, 78]]
 
 
 def logistic(num_rows, dim=3, seed=0):

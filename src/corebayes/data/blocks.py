@@ -59,6 +59,7 @@ class BlockSource:
     column_names: tuple[str, ...] = ()
     target_name: str = "y"
     sequential: bool = True
+    scattered: bool = False
     _reader: Reader = field(default_factory=Reader, repr=False, compare=False)
 
     def parts(self, shard: int, positions: Indices | None = None) -> Iterator[Block]:

@@ -119,6 +119,7 @@ class NpySource:
     column_names: tuple[str, ...] = ()
     target_name: str = "y"
     sequential: bool = False
+    scattered: bool = True
 
     @property
     def lengths(self) -> tuple[int, ...]:

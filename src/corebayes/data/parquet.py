@@ -47,6 +47,7 @@ class ParquetSource:
     types: tuple[str, ...]
     """Arrow types of the columns used, in the first file."""
     sequential: bool = False
+    scattered: bool = False
     _metadata: dict[int, Any] = field(default_factory=dict[int, Any], repr=False, compare=False)
 
     @property

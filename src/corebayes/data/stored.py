@@ -47,6 +47,11 @@ class Source(Protocol):
         """Whether a shard can only be reached by passing through those before it."""
         ...
 
+    @property
+    def scattered(self) -> bool:
+        """Whether single rows can be read without the rest of their shard."""
+        ...
+
     def parts(self, shard: int, positions: Indices | None = None) -> Iterator[Block]:
         """The shard's rows, or those at the given sorted distinct positions, by parts.
 
@@ -99,6 +104,10 @@ class StoredData:
     @cached_property
     def _starts(self) -> Indices:
         return np.concatenate([[0], np.cumsum(self.source.lengths)]).astype(np.int64)
+
+    @property
+    def scattered(self) -> bool:
+        return self.source.scattered
 
     @property
     def part_rows(self) -> int:

@@ -18,6 +18,11 @@ class Streamed(Protocol):
         """Rows of the largest part."""
         ...
 
+    @property
+    def scattered(self) -> bool:
+        """Whether single rows can be read without those around them."""
+        ...
+
     def stream(
         self, start: int, stop: int, rows: Indices | None = None
     ) -> Iterator[tuple[Indices, Block]]:
@@ -30,13 +35,18 @@ def is_streamed(data: Data) -> TypeGuard[Streamed]:
     return hasattr(data, "stream")
 
 
+def is_scattered(data: Data) -> bool:
+    """Whether rows here and there cost no more than as many that lie together."""
+    return not is_streamed(data) or data.scattered
+
+
 def parts_of(
     data: Data, start: int, stop: int, rows: Indices | None = None
 ) -> Iterator[tuple[Indices, Block]]:
     """Numbers and rows of a range, or of the given sorted numbers in it: by parts if need be."""
-    if is_streamed(data):
-        yield from data.stream(start, stop, rows)
-    elif rows is None:
-        yield np.arange(start, stop), data.read(start, stop)
-    else:
+    if rows is not None and is_scattered(data):
         yield rows, data.take(rows)
+    elif is_streamed(data):
+        yield from data.stream(start, stop, rows)
+    else:
+        yield np.arange(start, stop), data.read(start, stop)

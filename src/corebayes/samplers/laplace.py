@@ -27,6 +27,9 @@ class Laplace:
 
     tolerance: float = 1e-8
     max_steps: int = 200
+    matched: bool = False
+    """Whether draws have exactly the mean and covariance of the fit: less noise in what is derived
+    from them, but then they are not independent."""
 
     def fit(
         self, model: Model, rows: Block, weights: Array, start: Array | None = None
@@ -57,7 +60,8 @@ class Laplace:
         start: Array | None = None,
     ) -> tuple[Array, Array]:
         posterior = self.fit(model, rows, weights, start)
-        return posterior.draw(rng, num_draws), posterior.mean
+        draw = posterior.draw_matched if self.matched else posterior.draw
+        return draw(rng, num_draws), posterior.mean
 
 
 def full_posterior(

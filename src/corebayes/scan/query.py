@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from corebayes.data.streams import parts_of
+from corebayes.data.streams import is_scattered, parts_of
 from corebayes.types import Array, Block, Data, Indices, Model, Points, TangentSpace
 
 if TYPE_CHECKING:
@@ -118,9 +118,7 @@ def scan(
     What the log remembers is not asked again. Answers are merged from the first shard on, so the
     sums have the same bits wherever a pass was taken up again.
     """
-    shards = [Shard(start, stop, _within(rows, start, stop)) for start, stop in data.shards]
-    if rows is not None:
-        shards = [shard for shard in shards if shard.rows is not None and shard.rows.size]
+    shards = _shards(data, rows)
     block_rows = query.block_rows if budget is None else budget.block_rows(query, data)
     work = Pass(query, data, block_rows)
     log = log or Forgetful()
@@ -142,6 +140,8 @@ def scan(
 # Numbers in a block: 4,096 rows at 100 draws, 3.3 MB. Shorter blocks stay in a nearer cache, but
 # then threads spend their time handing the interpreter to each other.
 BLOCK_VALUES = 409_600
+# Scattered rows of a task.
+GATHERED_ROWS = 16_384
 
 
 def rows_of_width(width: int) -> int:
@@ -150,11 +150,19 @@ def rows_of_width(width: int) -> int:
     return min(max(BLOCK_VALUES // width, 64), 4096)
 
 
-def _within(rows: Indices | None, start: int, stop: int) -> Indices | None:
+def _shards(data: Data, rows: Indices | None) -> list[Shard]:
+    """The tasks of a pass over all rows or the given ones.
+
+    A few rows in each of thousands of shards are one task where that costs nothing to read.
+    """
     if rows is None:
-        return None
-    first, last = np.searchsorted(rows, [start, stop])
-    return rows[first:last]
+        return [Shard(start, stop) for start, stop in data.shards]
+    if is_scattered(data):
+        groups = np.split(rows, range(GATHERED_ROWS, rows.size, GATHERED_ROWS)) if rows.size else []
+        return [Shard(int(group[0]), int(group[-1]) + 1, group) for group in groups]
+    groups = np.split(rows, np.searchsorted(rows, [start for start, _ in data.shards[1:]]))
+    pairs = zip(data.shards, groups, strict=True)
+    return [Shard(start, stop, group) for (start, stop), group in pairs if group.size]
 
 
 def _added(first: Any, second: Any) -> Any:

@@ -7,6 +7,7 @@ from math import comb
 from corebayes.models.glm import GLM
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
 from corebayes.tangent.closed_form import ClosedForm
 from corebayes.tangent.geometry import Geometry
@@ -19,6 +20,9 @@ from corebayes.types import Sampler
 SKEWED_ROWS, SKEWED_DIM = 20_000, 20
 # Numbers of an element at the highest degree, d^order, beyond which a degree is not worth it.
 MAX_NUMBERS = 10_000
+# On the way; a hundredth of a standard deviation is far below the error of covariances.
+ON_THE_WAY = Laplace(tolerance=1e-4, matched=True)
+ARRIVED = NUTS(num_tune=200, chains=4)
 
 
 def default_geometry(
@@ -26,17 +30,18 @@ def default_geometry(
 ) -> Geometry:
     """The geometry without noise if there is one: closed form, Hermite for a GLM, else draws.
 
-    Draws are from the Laplace fit of π_w, or by NUTS for a construction of `few_looks`.
+    Draws are from the Laplace fit of π_w, with its moments, or by NUTS for a construction of
+    `few_looks`.
 
     Points beyond the dimension of the space would have nothing to fit, so for a coreset of
     `size` rows the space is made large enough where that is cheap. Models that are not
     log-concave get guards against spurious modes.
     """
-    geometry = _plain(problem, size or 0, NUTS(num_tune=200, chains=4) if few_looks else None)
+    geometry = _plain(problem, size or 0, ARRIVED if few_looks else ON_THE_WAY)
     return geometry if problem.model.log_concave else Guard(geometry=geometry)
 
 
-def _plain(problem: Problem, size: int, sampler: Sampler | None) -> Geometry:
+def _plain(problem: Problem, size: int, sampler: Sampler) -> Geometry:
     model = problem.model
     if is_conjugate(model):
         return ClosedForm()
