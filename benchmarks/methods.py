@@ -1,8 +1,10 @@
 """Every construction on data sets: KL against size, CPU time and passes over the rows.
 
     python -m benchmarks.methods synth_lr ds1 [--sizes 5 10 20 50 100] [--trials 3] [--out DIR]
+    python -m benchmarks.methods all --out docs/methods
 
-Prints Markdown tables (medians of the trials) and writes DIR/NAME.csv, .png and .svg. KL is
+Prints Markdown tables (medians of the trials) and writes DIR/NAME.csv, .inc (the table), .png and
+.svg. KL is
 KL(π_w ‖ π) in nats between Laplace fits, exact for the Gaussian and the radial basis data. Methods
 with a weighting distribution are given the Laplace fit of the full posterior (the paper's Optimal)
 unless their name says otherwise; its cost is part of their time.
@@ -22,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from benchmarks import datasets
+from benchmarks.flights import flights
 
 import corebayes as cb
 import corebayes.constructions as constructions
@@ -35,8 +38,25 @@ from corebayes.scan.inline import one_blas_thread
 from corebayes.types import Coreset, Data, Gaussian
 
 SETS = (*datasets.LOGISTIC, *datasets.POISSON)
-NAMES = (*SETS, "biketrips_large", "gaussian", "rbf", "logistic")
-SIZES = {"gaussian": (10, 20, 50, 100, 200), "rbf": (10, 50, 100, 200, 300)}
+
+
+class Plan(NamedTuple):
+    """What is run unless the command says otherwise."""
+
+    sizes: tuple[int, ...]
+    trials: int
+    max_time: float
+    """Seconds for each build."""
+
+
+SMALL, LARGE = Plan((5, 10, 20, 50, 100), 3, 8.0), Plan((20, 100), 1, 30.0)
+PLANS = dict.fromkeys(SETS, SMALL) | {
+    "biketrips_large": LARGE,
+    "flights": LARGE,
+    "logistic": LARGE,
+    "gaussian": Plan((10, 20, 50, 100, 200), 1, 20.0),
+    "rbf": Plan((10, 50, 100, 300), 1, 60.0),
+}
 
 
 class Task(NamedTuple):
@@ -96,6 +116,8 @@ def load(name: str, folder: str | None) -> Task:
 def _model_and_rows(name: str, folder: str | None) -> tuple[Any, Any]:
     if name == "gaussian":
         return cb.GaussianMean(1.0), datasets.gaussian(seed=0)
+    if name == "flights":
+        return cb.LogisticRegression(), flights()[:2]
     if name == "logistic":
         return cb.LogisticRegression(), datasets.logistic(seed=0)
     stored = datasets.data_folder(folder)
@@ -108,22 +130,20 @@ def _model_and_rows(name: str, folder: str | None) -> tuple[Any, Any]:
     return kind(), datasets.regression(stored, name)
 
 
-def run(
-    task: Task, methods: dict[str, Any], sizes: list[int], trials: int, max_time: float
-) -> Iterator[Result]:
+def run(task: Task, methods: dict[str, Any], plan: Plan) -> Iterator[Result]:
     """One result for every method, size and trial; a method that fails is named and left out."""
     # The first build compiles and imports; nobody's time should hold that.
     cb.build(task.model, task.data, size=5, method=cb.SparseVI(), progress=False)
-    number, total = 0, len(methods) * len(sizes) * trials
+    number, total = 0, len(methods) * len(plan.sizes) * plan.trials
     for label, method in methods.items():
         refused = None
-        for size in sizes:
-            for trial in range(trials):
+        for size in plan.sizes:
+            for trial in range(plan.trials):
                 number += 1
                 if refused is not None:
                     continue
                 try:
-                    result = _measure(task, label, method, size, trial, max_time)
+                    result = _measure(task, label, method, size, trial, plan.max_time)
                 except Exception as error:
                     # One method that fails must not cost the hours of all others: it is named.
                     refused = f"{label} left out, {type(error).__name__}: {error}"
@@ -196,11 +216,13 @@ def write_csv(path: Path, results: list[Result]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="+", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument(
+        "names", nargs="+", choices=[*PLANS, "all"], metavar="NAME", help=", ".join([*PLANS, "all"])
+    )
     parser.add_argument("--sizes", type=int, nargs="+")
-    parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--trials", type=int)
     parser.add_argument("--methods", nargs="+", help="labels to run; default: all")
-    parser.add_argument("--max-time", type=float, default=60.0, help="seconds for each build")
+    parser.add_argument("--max-time", type=float, help="seconds for each build")
     parser.add_argument("--out", type=Path, default=Path("results") / "methods")
     parser.add_argument("--data", help="folder with the paper's .npz files")
     arguments = parser.parse_args()
@@ -210,27 +232,34 @@ def main() -> None:
         if unknown:
             parser.error(f"no method {sorted(unknown)}; there are {list(methods)}")
         methods = {label: methods[label] for label in arguments.methods}
-    for name in arguments.names:
-        compare(load(name, arguments.data), methods, arguments)
+    for name in PLANS if "all" in arguments.names else arguments.names:
+        plan = Plan(
+            tuple(sorted(arguments.sizes or PLANS[name].sizes)),
+            arguments.trials or PLANS[name].trials,
+            arguments.max_time or PLANS[name].max_time,
+        )
+        compare(load(name, arguments.data), methods, plan, arguments.out)
 
 
-def compare(task: Task, methods: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Run all methods on one data set; print the table, write the figure."""
-    sizes = sorted(arguments.sizes or SIZES.get(task.name, (5, 10, 20, 50, 100)))
-    arguments.out.mkdir(parents=True, exist_ok=True)
+def compare(task: Task, methods: dict[str, Any], plan: Plan, out: Path) -> None:
+    """Run all methods on one data set; print and write the table and the figure."""
+    out.mkdir(parents=True, exist_ok=True)
     results: list[Result] = []
-    for result in run(task, methods, sizes, arguments.trials, arguments.max_time):
+    for result in run(task, methods, plan):
         results.append(result)
-        write_csv(arguments.out / f"{task.name}.csv", results)
+        write_csv(out / f"{task.name}.csv", results)
     curves = curves_of(results)
-    dim = task.full.mean.size
-    title = f"{task.name}: N = {task.data.num_rows:,}, d = {dim}"
-    print(f"{title}; prior KL {task.prior_kl:.2g}; medians of {arguments.trials}\n")
-    print(table(results))
+    title = f"{task.name}: N = {task.data.num_rows:,}, d = {task.full.mean.size}"
+    trials = "one trial" if plan.trials == 1 else f"medians of {plan.trials} trials"
+    text = f"{title}; KL of the prior {task.prior_kl:.2g}; {trials}.\n\n{table(results)}\n"
     if any(result.reason.startswith("time limit") for result in results):
-        print("\n* stopped by the time limit, with fewer rows or steps than asked for")
-    for path in draw_methods(arguments.out / task.name, title, curves, task.prior_kl):
-        print(f"\nwrote {path}")
+        text += (
+            f"\n\\* stopped after {plan.max_time:g} s, with fewer rows or steps than asked for.\n"
+        )
+    print(text)
+    (out / f"{task.name}.inc").write_text(text, encoding="utf-8")
+    for path in draw_methods(out / task.name, title, curves, task.prior_kl):
+        print(f"wrote {path}")
 
 
 if __name__ == "__main__":

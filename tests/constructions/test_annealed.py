@@ -1,5 +1,7 @@
 """AnnealedSparseVI reaches posteriors that greedy steps from the prior do not."""
 
+import itertools
+
 import numpy as np
 import pytest
 from benchmarks.two_modes import outcome
@@ -33,6 +35,17 @@ def test_passes_do_not_grow_with_the_rows():
         for n in (30_000, 120_000)
     ]
     assert passes[1] < 1.5 * passes[0] + 1.0
+
+
+def test_a_path_of_sizes_takes_few_passes_and_every_size_is_better_than_the_last():
+    rows, sizes = logistic_rows(40_000), [2, 4, 8, 14, 21]
+    coresets = cb.build_path(cb.LogisticRegression(), rows, sizes=sizes)
+    data = as_data(rows)
+    kls = [laplace_kl(coreset, data) for coreset in coresets]
+    one = laplace_kl(cb.build(cb.LogisticRegression(), rows, size=1), data)
+    # Also with fewer rows than parameters, where most directions are left to the prior.
+    assert all(after < before for before, after in itertools.pairwise([one, *kls]))
+    assert coresets[-1].provenance["passes"] <= 4.0 * len(sizes) + 5.0
 
 
 @pytest.mark.parametrize("name", ["gaussian", "linear"])

@@ -24,9 +24,10 @@ import numpy as np
 
 from corebayes.constructions.construction import Info, drop_zeros
 from corebayes.constructions.looks import Candidate, Look, make_pool
+from corebayes.data.arrays import ArrayData
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
-from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.laplace import prior_fit
 from corebayes.scan.query import BadPotentialError, BestRows
 from corebayes.tangent import Geometry, default_geometry
 from corebayes.tangent.geometry import Moments, subsample
@@ -54,6 +55,14 @@ CHOICE = 20
 GROWTH_STEPS = NaturalGradient()
 
 
+class Ground(NamedTuple):
+    """A problem of few rows that stands for one of many."""
+
+    problem: Problem
+    numbers: Indices | None
+    """What its rows are numbered in the other; None when they are the same."""
+
+
 class State(NamedTuple):
     current: Candidate
     """The pilot on the way, then the coreset of the size at hand."""
@@ -66,12 +75,16 @@ class State(NamedTuple):
     """The ratio of the next temperature to this one."""
     chosen: tuple[tuple[Points, Array], ...] = ()
     """Points selected for each size around the pilot's posterior."""
+    pilot: Candidate | None = None
+    """The pilot that they were selected from."""
     answers: tuple[Candidate, ...] = ()
     """The coresets of the first sizes, polished."""
     far: tuple[int, ...] = ()
     """Sizes whose coresets stay far from the posterior."""
     growing: Candidate | None = None
     """A coreset that grows from nothing, for those sizes."""
+    ground: Ground | None = None
+    """The rows that it grows on."""
     idle: int = 0
     """Steps in a row in which it did not grow."""
 
@@ -95,8 +108,9 @@ class State(NamedTuple):
 class AnnealedSparseVI:
     """Pursuit along a path of temperatures, then around the posterior.
 
-    Cost: four to seven passes whatever N is, a few more when some rows count far more than others;
-    and for each pursuit M·(M + d) flops a row of the pool.
+    Cost: four to seven passes whatever N is, a few more when some rows count far more than others,
+    and one to four for each further size of a path; for each pursuit M·(M + d) flops a row of the
+    pool.
     """
 
     geometry: Geometry | None = None
@@ -198,7 +212,7 @@ class AnnealedSparseVI:
         if state.open:
             state = state._replace(sizes=(self._first_size(rng, problem, state),))
         chosen = self._select(rng, problem, current, state.sizes, scan=False)
-        state = state._replace(chosen=tuple(chosen))
+        state = state._replace(chosen=tuple(chosen), pilot=current)
         return state, self._info(problem, state)
 
     def _first_size(self, rng: np.random.Generator, problem: Problem, state: State) -> int:
@@ -216,31 +230,47 @@ class AnnealedSparseVI:
     ) -> tuple[State, Info]:
         """Polish the next size; select its points anew as long as that lowers KL."""
         number = len(state.answers)
-        chosen = self._looked(rng, problem, state, *state.chosen[number])
-        best = self._improved(rng, problem, state, chosen, state.sizes[number])
+        size, (points, weights) = state.sizes[number], state.chosen[number]
+        rehearsal = self._rehearsal(problem, state, points, weights)
+        if rehearsal is not None:
+            rough = self._looked(rng, rehearsal, state, points, weights)
+            rough = self._improved(rng, problem, state, rough, size, rehearsal, scan=False)
+            points, weights = rough.points, rough.weights
+        best = self._looked(rng, problem, state, points, weights)
+        last = number == len(state.sizes) - 1
+        best = self._improved(rng, problem, state, best, size, problem, scan=last)
         state = state._replace(current=best, answers=(*state.answers, best))
         if len(state.answers) == len(state.sizes):
-            far = self._far_sizes(problem, state)
-            if far:
-                seed = self._looked(rng, problem, state, problem.no_points(), np.empty(0))
-                state = state._replace(far=far, growing=seed)
+            ground, far = self._ground(rng, problem, state), self._far_sizes(problem, state)
+            if ground is not None and far:
+                seed = self._looked(rng, ground.problem, state, problem.no_points(), np.empty(0))
+                state = state._replace(far=far, growing=seed, ground=ground)
         return state, self._info(problem, state)
 
     def _far_sizes(self, problem: Problem, state: State) -> tuple[int, ...]:
         """The sizes to grow a coreset to, row by row: those whose coresets stay far from π.
 
         That takes many looks. In closed form they are free of N; else only fewer points than
-        parameters are worth them, and only of few rows.
+        parameters are worth them.
         """
-        if is_conjugate(problem.model):
-            largest = problem.data.num_rows
-        else:
-            largest = problem.model.dim if problem.data.num_rows <= self.pool_rows else 0
+        largest = problem.data.num_rows if is_conjugate(problem.model) else problem.model.dim
         return tuple(
             size
             for size, answer in zip(state.sizes, state.answers, strict=True)
             if size <= largest and self._kl(problem, state, answer).value > FAR and not state.open
         )
+
+    def _ground(self, rng: np.random.Generator, problem: Problem, state: State) -> Ground | None:
+        """All rows where looks at them are cheap; else a random pool, which is as good as all rows
+        where KL counts in thousands. None where looks cost more than their passes."""
+        if is_conjugate(problem.model) or problem.data.num_rows <= self.pool_rows:
+            return Ground(problem, None)
+        if not self._looks_cost_passes(problem, state.sizes):
+            return None
+        pool = make_pool(rng, problem, problem.no_points(), self.pool_rows)
+        counts = pool.rows.multiplicity()
+        scale = problem.data.total_count / counts.sum()
+        return Ground(_problem_of(problem, pool, scale * counts), pool.indices)
 
     def _improved(
         self,
@@ -249,53 +279,86 @@ class AnnealedSparseVI:
         state: State,
         best: Candidate,
         size: int,
+        judge: Problem,
+        *,
+        scan: bool,
     ) -> Candidate:
-        """Weights polished, then points selected anew from π_w, as long as that lowers KL."""
+        """Weights polished, then points selected anew from π_w, as long as that lowers KL.
+
+        The `judge` says what the totals are: the problem itself or its rehearsal.
+        """
         for _ in range(self.rounds):
             before = best.look.half_variance
-            best = self._polished(rng, problem, state, best, self.polish)
+            best = self._polished(rng, judge, state, best, self.polish)
             now = best.look.half_variance
             if now <= self.tolerance:
                 break
             if now <= 0.01 * before:
                 # The points are right and the weights still on their way.
                 continue
-            (again,) = self._select(rng, problem, best, [size])
+            (again,) = self._select(rng, problem, best, [size], scan=scan)
             if best.look.promise(*again) > 0.8 * now:
                 break
-            candidate = self._looked(rng, problem, state, *again)
+            candidate = self._looked(rng, judge, state, *again)
             if not candidate.lower_than(best):
                 break
             best = candidate
         return best
+
+    def _rehearsal(
+        self, problem: Problem, state: State, points: Points, weights: Array
+    ) -> Problem | None:
+        """The pilot in the place of all rows: looks at coresets that are much further from the
+        posterior need no pass then. None where it is too far, or passes are not what looks cost."""
+        pilot = state.pilot
+        if pilot is None or pilot.look.half_variance > SETTLED:
+            return None
+        if pilot.look.promise(points, weights) < 10.0 * pilot.look.half_variance:
+            return None
+        if problem.data.num_rows <= self.pool_rows or is_conjugate(problem.model):
+            return None
+        if not self._looks_cost_passes(problem, state.sizes):
+            return None
+        return _problem_of(problem, pilot.points, pilot.weights)
+
+    def _looks_cost_passes(self, problem: Problem, sizes: tuple[int, ...]) -> bool:
+        """Whether a pass is most of a look: not where draws of π_w are by NUTS."""
+        on_the_way = self._geometry(problem, sizes, arrived=False)
+        return self._geometry(problem, sizes) == on_the_way
 
     def _grow(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         """Let some more points in from where the growing coreset stands, and move all weights.
 
         At each size asked for, the grown coreset counts if its KL is lower.
         """
-        assert state.growing is not None
+        assert state.growing is not None and state.ground is not None
+        ground, numbers = state.ground
         points, weights, look = state.growing
         number = max(1, weights.size // GROWTH)
         # The pursuit of what is missing: the best-aligned row and, if more may enter, the best
         # complements to it.
         residual = look.residual(points, weights)
         query = BestRows(look.space, residual, CHOICE * number, np.sort(points.indices))
-        best = problem.ask(query).points
+        best = ground.ask(query).points
         (choice,) = orthogonal_pursuit(look.space, best.rows, residual, [number])
         points = points.append(best.take(choice.taken))
         start = np.append(weights, np.zeros(choice.taken.size))
         seen = Look.at(look.space, look.total, points, start)
-        grown = self._polished(rng, problem, state, Candidate(points, start, seen), GROWTH_STEPS)
+        grown = self._polished(rng, ground, state, Candidate(points, start, seen), GROWTH_STEPS)
+        idle = 0 if grown.weights.size > weights.size else state.idle + 1
+        # Points leave again, so a little beyond the largest size a lower KL may still be found.
+        ended = idle == PATIENCE or grown.weights.size >= BEYOND * state.far[-1]
+        state = state._replace(growing=None if ended else grown, idle=idle)
+        if numbers is not None:
+            if idle or grown.weights.size not in state.far:
+                return state, self._info(problem, state)
+            points = Points(numbers[grown.points.indices], grown.points.rows)
+            grown = self._looked(rng, problem, state, points, grown.weights)
         answers = tuple(
             grown if 0 < grown.weights.size <= size and grown.lower_than(answer) else answer
             for size, answer in zip(state.sizes, state.answers, strict=True)
         )
-        idle = 0 if grown.weights.size > weights.size else state.idle + 1
-        # Points leave again, so a little beyond the largest size a lower KL may still be found.
-        ended = idle == PATIENCE or grown.weights.size >= BEYOND * state.far[-1]
-        growing = None if ended else grown
-        state = state._replace(answers=answers, current=answers[-1], growing=growing, idle=idle)
+        state = state._replace(answers=answers, current=answers[-1])
         return state, self._info(problem, state)
 
     def _enlarge(
@@ -429,10 +492,15 @@ class AnnealedSparseVI:
         return self.geometry or default_geometry(problem, sizes[-1], few_looks=arrived)
 
 
+def _problem_of(problem: Problem, points: Points, weights: Array) -> Problem:
+    """The same model on these rows, each counted as often as its weight says."""
+    return Problem(problem.model, ArrayData(fields=points.rows.fields, counts=weights))
+
+
 def _check_potentials(problem: Problem, points: Points) -> None:
     """Name a row that has no log-likelihood at the prior's mode, before a fit stumbles over it."""
     model = problem.model
-    mode = Laplace().fit(model, problem.no_points().rows, np.empty(0)).mean
+    mode = prior_fit(model, problem.no_points().rows).mean
     bad = np.flatnonzero(~np.isfinite(model.potentials(mode[None, :], points.rows)[:, 0]))
     if bad.size:
         raise BadPotentialError(int(points.indices[bad[0]]))
