@@ -55,7 +55,7 @@ PLANS = dict.fromkeys(SETS, SMALL) | {
     "flights": LARGE,
     "logistic": LARGE,
     "gaussian": Plan((10, 20, 50, 100, 200), 1, 20.0),
-    "rbf": Plan((10, 50, 100, 300), 1, 60.0),
+    "rbf": Plan((50, 300), 1, 40.0),
 }
 
 

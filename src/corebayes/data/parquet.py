@@ -72,7 +72,7 @@ class ParquetSource:
         piece = self.pieces[position]
         piece.file.check()
         wanted = [name for name in self._columns if name not in piece.constants]
-        first, passed = 0, 0
+        first, passed, arrow = 0, 0, import_pyarrow()
         try:
             for batch in self._batches(position, group, wanted):
                 picked: Indices | slice = slice(None)
@@ -85,11 +85,14 @@ class ParquetSource:
                     yield self._block(batch, piece, picked)
                 if positions is not None and first == positions.size:
                     return
-        except (import_pyarrow().ArrowException, OSError) as error:
+        except (arrow.ArrowException, OSError) as error:
             piece.file.check()
             raise OSError(
                 f"cannot read row group {group} of {piece.file.path}: {_reason(error)}"
             ) from error
+        finally:
+            # What was decoded leaves holes in the heap, which would grow for a hundred row groups.
+            arrow.default_memory_pool().release_unused()
         if passed != self.lengths[shard]:
             raise ChangedDataError(
                 f"row group {group} of {piece.file.path} has {passed:,} rows, "

@@ -56,7 +56,11 @@ class HermiteSpace(RidgeAlgebra):
 
     def embed(self, block: Block, *, reuse: bool = False) -> Ridges:
         """Cost: n·d² flops and n·num_nodes derivatives."""
-        return self._ridges(self.model.design(block), self.model.target(block))[0]
+        design, target = self.model.design(block), self.model.target(block)
+        parts = [self._ridges(design[part], target[part])[0] for part in self._parts(len(block))]
+        if len(parts) == 1:
+            return parts[0]
+        return Ridges(*(np.concatenate(entries) for entries in zip(*parts, strict=True)))
 
     def _ridges(self, design: Array, target: Array) -> tuple[Ridges, Array]:
         """The rows' polynomials, and their linear predictors at the quadrature nodes."""

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.scan.query import rows_of_width
 from corebayes.types import Array, Indices
 
 ROOT_2, ROOT_6 = np.sqrt(2.0), np.sqrt(6.0)
@@ -41,11 +42,23 @@ class RidgeAlgebra:
     def width(self) -> int:
         return self.dim ** max(self.order - 1, 1)
 
-    def take(self, vectors: Ridges, positions: Indices) -> Ridges:
+    def _parts(self, num_rows: int) -> list[slice]:
+        """Rows at a time, so that their powers take no more memory than those of a pass."""
+        step = rows_of_width(self.width)
+        return [slice(start, start + step) for start in range(0, max(num_rows, 1), step)]
+
+    def take(self, vectors: Ridges, positions: Indices | slice) -> Ridges:
         return Ridges(vectors.beta[positions], vectors.coefficients[positions])
 
     def combine(self, vectors: Ridges, weights: Array) -> Array:
         """Σ_n w_n g_n. Cost: n·d^order flops, as one product of matrices for each degree."""
+        parts = self._parts(len(weights))
+        total = self._combined(self.take(vectors, parts[0]), weights[parts[0]])
+        for part in parts[1:]:
+            total += self._combined(self.take(vectors, part), weights[part])
+        return total
+
+    def _combined(self, vectors: Ridges, weights: Array) -> Array:
         beta, coefficients = vectors
         scaled = coefficients * weights[:, None]
         parts = [scaled[:, 0] @ beta]
@@ -56,6 +69,10 @@ class RidgeAlgebra:
 
     def project(self, vectors: Ridges, element: Array) -> Array:
         """⟨g_n, element⟩. Cost: n·d^order flops."""
+        parts = self._parts(len(vectors.beta))
+        return np.concatenate([self._projected(self.take(vectors, p), element) for p in parts])
+
+    def _projected(self, vectors: Ridges, element: Array) -> Array:
         beta, coefficients = vectors
         parts = self._split(element)
         result = coefficients[:, 0] * (beta @ parts[0])
