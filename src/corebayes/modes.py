@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from corebayes.data.random_rows import random_rows
-from corebayes.samplers.laplace import Laplace, full_log_density, full_posterior
+from corebayes.samplers.laplace import full_log_density, full_posterior, prior_fit
 from corebayes.samplers.mode_search import (
     Mode,
     distinct_modes,
@@ -92,9 +92,9 @@ def _full_mode(model: Model, data: Data, executor: Executor, start: Array) -> Mo
 
 
 def prior_starts(rng: np.random.Generator, coreset: Coreset) -> Array:
-    """Draws of the prior, or of its Laplace approximation where it is not Gaussian."""
+    """Draws of the prior, or of a Gaussian as wide where it is not Gaussian."""
     nothing = coreset.rows.take(slice(0, 0))
-    return Laplace().fit(coreset.model, nothing, np.empty(0)).draw(rng, NUM_STARTS)
+    return prior_fit(coreset.model, nothing).draw(rng, NUM_STARTS)
 
 
 def _subsample(rng: np.random.Generator, data: Data) -> tuple[Block, Array, float]:

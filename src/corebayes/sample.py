@@ -91,8 +91,10 @@ def _assemble(groups: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
     library = importlib.import_module("arviz")
     xarray = importlib.import_module("xarray")
     groups = {name: group.assign_attrs(attributes) for name, group in groups.items()}
-    if hasattr(library, "InferenceData"):
-        return library.InferenceData(attrs=dict(attributes), **groups)
+    # Not by asking for the attribute: ArviZ 1, which has none, warns whoever does.
+    inference_data = vars(library).get("InferenceData")
+    if inference_data is not None:
+        return inference_data(attrs=dict(attributes), **groups)
     root = xarray.Dataset(attrs=dict(attributes))
     return xarray.DataTree.from_dict({"/": root, **groups})
 

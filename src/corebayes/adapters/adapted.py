@@ -7,10 +7,8 @@ maps draws of θ back to the names, shapes and ranges of the model as it was wri
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +20,8 @@ from corebayes.types import Array, Block, Data
 
 # Rows of one call to a kernel; more are taken in parts, so that the shapes stay few.
 MOST_ROWS = 4096
+# Blocks whose parts are kept: about as many as threads of a pass.
+KEPT_BLOCKS = 4
 
 
 class Field(NamedTuple):
@@ -69,6 +69,14 @@ class Part(NamedTuple):
     arrays: Any
 
 
+class Answer(NamedTuple):
+    """A value and its gradient, remembered with what was asked."""
+
+    question: tuple[Any, ...]
+    value: float
+    gradient: Array
+
+
 class AdaptedModel(ABC):
     """A `Model` whose mathematics is another library's.
 
@@ -79,9 +87,16 @@ class AdaptedModel(ABC):
 
     library: str
 
+    # What is remembered is swapped as a whole, so that any thread may use it. It cannot be kept by
+    # thread: a sampler that is not written in Python calls from what looks like a new one each time.
+    _kept: tuple[tuple[Block, list[Part]], ...] = ()
+    _answer: Answer | None = None
+    _prior_answer: Answer | None = None
+
     def __init__(self, fields: Sequence[Field], parameters: Sequence[Parameter]):
         self.fields = tuple(fields)
         self.parameters = tuple(parameters)
+        self.dim = sum(parameter.size for parameter in self.parameters)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is compiled or remembered begins with an underscore, and is made again elsewhere.
@@ -90,10 +105,6 @@ class AdaptedModel(ABC):
     def __repr__(self) -> str:
         names = ", ".join(parameter.name for parameter in self.parameters)
         return f"{type(self).__name__}({names}; {self.dim} unconstrained parameters)"
-
-    @property
-    def dim(self) -> int:
-        return sum(parameter.size for parameter in self.parameters)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -215,42 +226,37 @@ class AdaptedModel(ABC):
     def prior_value_gradient(self, theta: Array) -> tuple[float, Array]:
         """log π_0(θ) and its gradient."""
 
-    @cached_property
-    def _memory(self) -> threading.local:
-        return threading.local()
-
     def _parts(self, block: Block) -> list[Part]:
-        """The rows in parts; those of the last block asked for are kept, since a sampler asks for
+        """The rows in parts; those of the last blocks asked for are kept, since a sampler asks for
         the same thousands of times."""
-        memory = self._memory
-        if getattr(memory, "block", None) is not block:
-            starts = range(0, len(block), MOST_ROWS)
-            memory.parts = [
-                self.part(block, slice(k, min(k + MOST_ROWS, len(block)))) for k in starts
-            ]
-            memory.block, memory.answer = block, None
-        return memory.parts
+        for known, parts in self._kept:
+            if known is block:
+                return parts
+        starts = range(0, len(block), MOST_ROWS)
+        parts = [self.part(block, slice(k, min(k + MOST_ROWS, len(block)))) for k in starts]
+        self._kept = ((block, parts), *self._kept[: KEPT_BLOCKS - 1])
+        return parts
 
     def _value_gradient(self, theta: Array, block: Block, weights: Array) -> tuple[float, Array]:
-        parts = self._parts(block)
-        kept = self._memory.answer
-        # By value: a caller may write to its arrays between two questions.
-        if kept and np.array_equal(kept[0], theta) and np.array_equal(kept[1], weights):
-            return kept[2], kept[3]
+        question = block, theta.tobytes(), weights.tobytes()
+        last = self._answer
+        if last is not None and last.question[0] is block and last.question[1:] == question[1:]:
+            return last.value, last.gradient
         value, gradient = 0.0, np.zeros(self.dim)
-        for part in parts:
+        for part in self._parts(block):
             more, slope = self.part_value_gradient(theta, part, weights[part.rows])
             value += more
             gradient += slope
-        self._memory.answer = theta.copy(), weights.copy(), value, gradient
+        self._answer = Answer(question, value, gradient)
         return value, gradient
 
     def _prior_value_gradient(self, theta: Array) -> tuple[float, Array]:
-        kept = getattr(self._memory, "prior", None)
-        if kept is None or not np.array_equal(kept[0], theta):
-            kept = theta.copy(), *self.prior_value_gradient(theta)
-            self._memory.prior = kept
-        return kept[1], kept[2]
+        last = self._prior_answer
+        if last is None or last.question != (theta.tobytes(),):
+            last = self._prior_answer = Answer(
+                (theta.tobytes(),), *self.prior_value_gradient(theta)
+            )
+        return last.value, last.gradient
 
 
 def as_rows(arrays: Mapping[str, NDArray[Any]], target_name: str = "y") -> ArrayData:

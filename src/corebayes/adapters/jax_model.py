@@ -9,6 +9,7 @@ around the calls from here and only in the calling thread, so the user's JAX sta
 from __future__ import annotations
 
 import importlib
+import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.adapters.adapted import AdaptedModel, Part, Terms
+from corebayes.adapters.adapted import AdaptedModel, Answer, Part, Terms
 from corebayes.adapters.buckets import SMALLEST, bucket, pad
 from corebayes.types import Array, Block
 
@@ -26,10 +27,23 @@ SiteTerms = tuple[dict[str, Any], dict[str, Any]]
 def import_jax(extra: str) -> Any:
     """jax, or an error that says what to install."""
     try:
-        return importlib.import_module("jax")
+        jax: Any = importlib.import_module("jax")
     except ImportError as error:
         error.add_note(f'JAX is missing: pip install "corebayes[{extra}]"')
         raise
+    _answer_in_the_calling_thread(jax)
+    return jax
+
+
+def _answer_in_the_calling_thread(jax: Any) -> None:
+    """On a CPU, let a compiled function run where it is called, unless the user has said otherwise.
+
+    By default JAX hands it to a thread of its own and we wait for that: for the thousands of small
+    calls of a sampler twice the time, and on a busy machine many times. It changes no result, and
+    has no effect once the user's program has used JAX.
+    """
+    if "JAX_CPU_ENABLE_ASYNC_DISPATCH" not in os.environ:
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def float64() -> Any:
@@ -101,9 +115,12 @@ class JaxModel(AdaptedModel):
         return sums[: len(draws)]
 
     def part_value_gradient(self, theta: Array, part: Part, weights: Array) -> tuple[float, Array]:
+        """The prior's value and gradient come with it and are remembered: whoever asks for a
+        density needs both, and what a call takes is mostly the calling."""
         kernel = self._compiled_value_gradient
-        value, gradient = _call(kernel, theta, part.arrays, _filled(weights, part))
-        return float(value), gradient
+        values, gradients = _call(kernel, theta, part.arrays, _filled(weights, part))
+        self._prior_answer = Answer((theta.tobytes(),), float(values[1]), gradients[1])
+        return float(values[0]), gradients[0]
 
     def part_slopes(self, theta: Array, part: Part, weights: Array) -> tuple[Array, Array]:
         return _call(self._compiled_slopes, theta, part.arrays, _filled(weights, part))
@@ -136,7 +153,14 @@ class JaxModel(AdaptedModel):
 
     @cached_property
     def _compiled_value_gradient(self) -> Any:
-        return _jax().jit(_both(self.weighted_sum, self.weighted_gradient))
+        stack = _jax().numpy.stack
+
+        def kernel(theta: Any, rows: Mapping[str, Any], weights: Any) -> Any:
+            values = self.weighted_sum(theta, rows, weights), self.prior_term(theta)
+            gradients = self.weighted_gradient(theta, rows, weights), self.prior_gradient(theta)
+            return stack(values), stack(gradients)
+
+        return _jax().jit(kernel)
 
     @cached_property
     def _compiled_slopes(self) -> Any:

@@ -38,9 +38,11 @@ def mixture_draws(
     weights: Array,
     num_draws: int,
     modes: list[Mode],
+    *,
+    degrees: float = DEGREES,
 ) -> WeightedDraws:
     """Draws around these modes of π_w. Cost: num_draws · M potentials."""
-    draws, log_proposal = _propose(rng, modes, num_draws)
+    draws, log_proposal = _propose(rng, modes, num_draws, degrees)
     log_density = model.log_prior(draws) + model.sum_potentials(draws, rows, weights)
     log_ratios = np.where(np.isfinite(log_density), log_density, -np.inf) - log_proposal
     ratios = np.exp(log_ratios - logsumexp(log_ratios)) * num_draws
@@ -48,29 +50,32 @@ def mixture_draws(
     return WeightedDraws(draws, ratios, pareto_k(finite, 1.0))
 
 
-def _propose(rng: np.random.Generator, modes: list[Mode], number: int) -> tuple[Array, Array]:
+def _propose(
+    rng: np.random.Generator, modes: list[Mode], number: int, degrees: float
+) -> tuple[Array, Array]:
     """Draws of the mixture and the log of its density there."""
     shares = np.maximum(shares_of(modes), LEAST_SHARE)
     shares /= shares.sum()
     parts = rng.choice(len(modes), size=number, p=shares)
     dim = modes[0].fit.mean.size
     z = rng.standard_normal((number, dim))
-    z *= np.sqrt(DEGREES / rng.chisquare(DEGREES, size=(number, 1)))
+    z *= np.sqrt(degrees / rng.chisquare(degrees, size=(number, 1)))
     draws = np.empty((number, dim))
     for part, mode in enumerate(modes):
         mine = parts == part
         draws[mine] = mode.fit.mean + z[mine] @ mode.fit.factor.T
     log_parts = [
-        np.log(share) + _log_t(mode.fit, draws) for share, mode in zip(shares, modes, strict=True)
+        np.log(share) + _log_t(mode.fit, draws, degrees)
+        for share, mode in zip(shares, modes, strict=True)
     ]
     return draws, np.logaddexp.reduce(log_parts, axis=0)
 
 
-def _log_t(fit: Gaussian, draws: Array) -> Array:
+def _log_t(fit: Gaussian, draws: Array, degrees: float) -> Array:
     """Log density of the multivariate t with the fit's location and scale."""
     dim = fit.mean.size
     z = np.linalg.solve(fit.factor, (draws - fit.mean).T)
     distances = np.einsum("is,is->s", z, z)
-    constant = gammaln(0.5 * (DEGREES + dim)) - gammaln(0.5 * DEGREES)
-    constant -= 0.5 * dim * np.log(DEGREES * np.pi) + np.linalg.slogdet(fit.factor)[1]
-    return constant - 0.5 * (DEGREES + dim) * np.log1p(distances / DEGREES)
+    constant = gammaln(0.5 * (degrees + dim)) - gammaln(0.5 * degrees)
+    constant -= 0.5 * dim * np.log(degrees * np.pi) + np.linalg.slogdet(fit.factor)[1]
+    return constant - 0.5 * (degrees + dim) * np.log1p(distances / degrees)

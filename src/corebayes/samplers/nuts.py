@@ -16,13 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.samplers.convergence import max_rhat
-from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.laplace import Laplace, prior_fit
+from corebayes.samplers.mode_search import log_volume
 from corebayes.types import Array, Block, Gaussian, Model
 
 LogDensity = Callable[[Array], tuple[float, Array]]
 
 # Chains start from fits this many times too wide, so that agreement between them means something.
 DISPERSION = 2.0
+
+# A place with less than e^−20 of the mass of another is none to start from.
+NEGLIGIBLE = 20.0
 
 STATS = ("logp", "energy", "diverging", "depth", "n_steps", "step_size", "mean_tree_accept")
 
@@ -100,8 +104,8 @@ class NUTS:
     ) -> NutsResult:
         """`chains` chains of `num_draws` draws each, after `num_tune` draws of tuning."""
         log_density = _log_density(model, rows, weights)
-        fits = _fits(rng, model, rows, weights, self.chains, start)
-        frame = max(fits, key=lambda fit: _height(log_density, fit.mean))
+        fits = _fits(rng, model, rows, weights, log_density, self.chains, start)
+        frame = max(fits, key=lambda fit: _log_mass(log_density, fit))
         chains = [
             Chain(
                 start=_dispersed(rng, log_density, frame, fits[chain % len(fits)]),
@@ -145,8 +149,9 @@ def _log_density(model: Model, rows: Block, weights: Array) -> LogDensity:
         # A trajectory may fly off before the step size is tuned; what overflows is rejected.
         with np.errstate(all="ignore"):
             draw = theta[None, :]
-            value = model.log_prior(draw)[0] + model.sum_potentials(draw, rows, weights)[0]
-            gradient = model.log_prior_gradient(theta) + model.gradient(theta, rows, weights)
+            # Rows first: an adapted model computes its prior with them.
+            value = model.sum_potentials(draw, rows, weights)[0] + model.log_prior(draw)[0]
+            gradient = model.gradient(theta, rows, weights) + model.log_prior_gradient(theta)
         return float(value), gradient
 
     return log_density
@@ -157,15 +162,26 @@ def _fits(
     model: Model,
     rows: Block,
     weights: Array,
+    log_density: LogDensity,
     chains: int,
     start: Array | None,
 ) -> list[Gaussian]:
-    """Where chains start, in turn: the mode from `start`, and between those, other modes."""
+    """Where chains start, in turn: the mode from `start`, and between those, other modes.
+
+    Not from where next to nothing is, such as the spike at scale zero of a hierarchy, from which a
+    chain would take very long to return.
+    """
     first = _fit(model, rows, weights, start)
     if model.log_concave or chains == 1:
         return [first]
-    prior = _fit(model, rows.take(slice(0, 0)), weights[:0], start)
+    prior = prior_fit(model, rows.take(slice(0, 0)))
     others = [_fit(model, rows, weights, theta) for theta in prior.draw(rng, chains // 2)]
+    masses = np.array([_log_mass(log_density, fit) for fit in (first, *others)])
+    heavy = masses >= masses.max() - NEGLIGIBLE
+    if not heavy[0]:
+        # The mode from `start` is itself such a place.
+        first = others[int(np.argmax(masses[1:]))]
+    others = [fit if kept else first for fit, kept in zip(others, heavy[1:], strict=True)]
     return [fit for other in others for fit in (first, other)]
 
 
@@ -181,9 +197,10 @@ def _fit(model: Model, rows: Block, weights: Array, start: Array | None) -> Gaus
     return Gaussian(np.zeros(model.dim) if start is None else start, np.eye(model.dim))
 
 
-def _height(log_density: LogDensity, theta: Array) -> float:
-    value = log_density(theta)[0]
-    return value if np.isfinite(value) else -np.inf
+def _log_mass(log_density: LogDensity, fit: Gaussian) -> float:
+    """Laplace's log density · |L|. The height alone would prefer a spike to where the mass is."""
+    log_mass = log_density(fit.mean)[0] + log_volume(fit)
+    return log_mass if np.isfinite(log_mass) else -np.inf
 
 
 def _dispersed(

@@ -9,6 +9,7 @@ from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.resampling import Resampling
 from corebayes.tangent.closed_form import ClosedForm
 from corebayes.tangent.geometry import Geometry
 from corebayes.tangent.guarded import Guard
@@ -22,7 +23,7 @@ SKEWED_ROWS, SKEWED_DIM = 20_000, 20
 MAX_NUMBERS = 10_000
 # On the way; a hundredth of a standard deviation is far below the error of covariances.
 ON_THE_WAY = Laplace(tolerance=1e-4, matched=True)
-ARRIVED = NUTS(num_tune=200, chains=4)
+ARRIVED = Resampling(otherwise=NUTS(num_tune=200, chains=4))
 
 
 def default_geometry(
@@ -30,8 +31,8 @@ def default_geometry(
 ) -> Geometry:
     """The geometry without noise if there is one: closed form, Hermite for a GLM, else draws.
 
-    Draws are from the Laplace fit of π_w, with its moments, or by NUTS for a construction of
-    `few_looks`.
+    Draws are from the Laplace fit of π_w, with its moments, or of π_w itself for a
+    construction of `few_looks`.
 
     Points beyond the dimension of the space would have nothing to fit, so for a coreset of
     `size` rows the space is made large enough where that is cheap. Models that are not

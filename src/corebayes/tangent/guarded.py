@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.problem import Problem
-from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.laplace import prior_fit
 from corebayes.tangent.geometry import Geometry, ScannedGeometry, subsample
 from corebayes.types import Array, Block, Estimate, Indices, Model, Points, TangentSpace, Total
 
@@ -122,7 +122,7 @@ class Guard(ScannedGeometry):
     ) -> GuardedSpace:
         inner = self.geometry.space(rng, problem, points, weights, start)
         model, nothing = problem.model, problem.no_points().rows
-        prior = Laplace().fit(model, nothing, np.empty(0))
+        prior = prior_fit(model, nothing)
         # The same places and rows at every look, so that looks can be compared.
         fixed = np.random.default_rng(problem.data.num_rows)
         far = np.vstack([prior.draw(fixed, self.num_far), inner.location])
