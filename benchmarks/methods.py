@@ -49,13 +49,13 @@ class Plan(NamedTuple):
     """Seconds for each build."""
 
 
-SMALL, LARGE = Plan((5, 10, 20, 50, 100), 3, 8.0), Plan((20, 100), 1, 30.0)
+SMALL, LARGE = Plan((5, 10, 20, 50, 100), 3, 8.0), Plan((20, 100), 1, 15.0)
 PLANS = dict.fromkeys(SETS, SMALL) | {
     "biketrips_large": LARGE,
     "flights": LARGE,
     "logistic": LARGE,
     "gaussian": Plan((10, 20, 50, 100, 200), 1, 20.0),
-    "rbf": Plan((50, 300), 1, 40.0),
+    "rbf": Plan((50, 300), 1, 30.0),
 }
 
 

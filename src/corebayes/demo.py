@@ -70,9 +70,9 @@ def run_demo(*, num_rows: int, size: int, seed: int, out: Path, say: Say) -> dic
     ours = clock.time("sizes", lambda: coreset_curve(coreset, data, full, CORESET_SIZES, seed))
     uniform = clock.time("uniform", lambda: uniform_curve(coreset.model, data, full, seed))
     drawn = clock.time("draw", lambda: _draw(out, coreset, certificate, draws, full, ours, uniform))
-    say(f"\nfigure    coresets of {len(ours.sizes) - 1} other sizes in one run{clock.said('sizes')}")
+    say(f"\nfigure    {len(ours.sizes) - 1} other sizes in one run{clock.said('sizes')}")
     say(f"          uniform subsamples of up to {max(uniform.sizes):,} rows{clock.said('uniform')}")
-    say(f"The figure is {drawn}")
+    say(f"\nThe figure is {drawn}")
     return {
         "num_rows": num_rows,
         "size": coreset.size,

@@ -27,6 +27,7 @@ from corebayes.types import Array, Block, Indices
 
 # Column chunks are read through buffers of this size instead of whole.
 BUFFER_BYTES = 1 << 20
+# Row groups after which Arrow gives back the memory that it holds.
 RELEASE_EVERY = 4
 
 
@@ -92,8 +93,8 @@ class ParquetSource:
                 f"cannot read row group {group} of {piece.file.path}: {_reason(error)}"
             ) from error
         finally:
-            # What was decoded leaves holes in the heap, which add up. Giving them back takes as long
-            # as decoding a row group, so that is not done after each.
+            # What was decoded leaves holes in the heap, and they add up. Giving them back takes as
+            # long as decoding a row group, so that is not done after each.
             if shard % RELEASE_EVERY == 0 or shard == len(self.lengths) - 1:
                 arrow.default_memory_pool().release_unused()
         if passed != self.lengths[shard]:
