@@ -207,6 +207,26 @@ def table(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
+def read_csv(path: Path) -> list[Result]:
+    """What an earlier run of other methods has left there."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            Result(
+                row["method"],
+                int(row["size_asked"]),
+                int(row["trial"]),
+                int(row["size"]),
+                float(row["kl"]),
+                float(row["cpu_seconds"]),
+                float(row["passes"]),
+                row["reason"],
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
 def write_csv(path: Path, results: list[Result]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -221,7 +241,9 @@ def main() -> None:
     )
     parser.add_argument("--sizes", type=int, nargs="+")
     parser.add_argument("--trials", type=int)
-    parser.add_argument("--methods", nargs="+", help="labels to run; default: all")
+    parser.add_argument(
+        "--methods", nargs="+", help="labels to run, beside what is in --out; default: all"
+    )
     parser.add_argument("--max-time", type=float, help="seconds for each build")
     parser.add_argument("--out", type=Path, default=Path("results") / "methods")
     parser.add_argument("--data", help="folder with the paper's .npz files")
@@ -244,10 +266,11 @@ def main() -> None:
 def compare(task: Task, methods: dict[str, Any], plan: Plan, out: Path) -> None:
     """Run all methods on one data set; print and write the table and the figure."""
     out.mkdir(parents=True, exist_ok=True)
-    results: list[Result] = []
+    results = [old for old in read_csv(out / f"{task.name}.csv") if old.method not in methods]
     for result in run(task, methods, plan):
         results.append(result)
         write_csv(out / f"{task.name}.csv", results)
+    results.sort(key=lambda result: place_of(result.method))
     curves = curves_of(results)
     title = f"{task.name}: N = {task.data.num_rows:,}, d = {task.full.mean.size}"
     trials = "one trial" if plan.trials == 1 else f"medians of {plan.trials} trials"

@@ -24,10 +24,10 @@ from corebayes.weights.nnls import nonnegative_least_squares
 
 T = TypeVar("T")
 
-# After so many failed trials damping alone is not trusted. A row may be nearly constant under π_w
-# and yet all that keeps π_w from leaving, like a count of zero far out: every damped step drops it.
-# Part of the way towards a step that lowers the model lowers KL, if the part is small enough.
-DAMPED_TRIALS = 5
+# Where every damped step fails, parts of one are tried: a half, a quarter, so many times. A row may
+# be nearly constant under π_w and yet be all that keeps π_w from leaving, like a count of zero
+# far out, and damping in proportion to its variance does not keep it.
+PARTS, PARTLY_DAMPED = 5, 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,8 @@ class NaturalGradient:
     damping: float = 1e-6
     """The least damping; each failed trial multiplies it by ten, each good step divides it."""
     max_trials: int = 10
-    """Looks in search of one step; if none lowers KL the weights stay as they are."""
+    """Looks in search of one damped step; if neither that nor part of one lowers KL the weights
+    stay as they are."""
     tolerance: float = 1e-10
     """Stop when a step promises to lower KL by less than this, in nats."""
     least_share: float = 0.0
@@ -67,7 +68,7 @@ class NaturalGradient:
         """
         moments, kept = seen
         damping, share, trials, steps = self.damping, 1.0, 0, 0
-        while steps < self.num_steps and trials < self.max_trials:
+        while steps < self.num_steps and trials < self.max_trials + PARTS:
             trial = (1.0 - share) * weights + share * _damped_target(moments, weights, damping)
             promised = _promised_decrease(moments, weights, trial)
             if promised <= max(self.tolerance, self.least_share * _finite(moments.half_variance)):
@@ -78,9 +79,11 @@ class NaturalGradient:
                 damping, share = max(0.1 * damping, self.damping), 1.0
                 steps, trials = steps + 1, 0
             else:
-                damping, trials = max(10.0 * damping, 1e-3), trials + 1
-                if trials >= DAMPED_TRIALS:
-                    share *= 0.5
+                trials += 1
+                if trials < self.max_trials:
+                    damping = max(10.0 * damping, 1e-3)
+                else:
+                    damping, share = PARTLY_DAMPED, 0.5 * share
         return weights, kept
 
 
