@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -75,3 +76,26 @@ def test_workers_give_the_same_coreset_and_certificate(call):
 def test_errors_are_one_sentence(call, line, words):
     code, out, err = call(line)
     assert (code, out) == (2, "") and words in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_formula_names_the_columns_of_the_posterior(call, table, suffix):
+    group = pa.array(np.array(["north", "south", "west"])[np.arange(NUM_ROWS) % 3])
+    whole = pa.array(table["delayed"].to_numpy().astype(int))
+    grouped = pa.table({"a": table["a"], "g": group, "late": whole})
+    write = pa.csv.write_csv if suffix == "csv" else pq.write_table
+    write(grouped, f"grouped.{suffix}")
+    code, out, err = call(
+        f"build grouped.{suffix} --formula late~a+C(g) --model logistic --size 20 --seed 3 "
+        "--out coreset.parquet"
+    )
+    assert (code, err) == (0, "") and "20 of 900 rows" in out
+    model, data = cb.from_formula("late ~ a + C(g)", grouped, family="logistic")
+    expected = cb.build(model, data, size=20, seed=3)
+    assert np.array_equal(cb.load("coreset.parquet").indices, expected.indices)
+    drawn = "sample coreset.parquet --draws 100 --chains 2 --out draws.nc"
+    code, out, _ = call(drawn)
+    names = ["Intercept", "a", "C(g)[T.south]", "C(g)[T.west]"]
+    assert code == 0 and all(name in out for name in names)
+    # The rows are read again as the formula says, without saying it again.
+    assert call(f"certify coreset.parquet grouped.{suffix}")[0] == 0

@@ -24,13 +24,17 @@ from corebayes.constructions import AnnealedSparseVI, Construction, Info, PathCo
 from corebayes.constructions.construction import GrowingConstruction
 from corebayes.data import as_data
 from corebayes.logs import say
-from corebayes.problem import Problem
+from corebayes.problem import OutOfTimeError, Problem
 from corebayes.progress import make_progress
 from corebayes.scan.budget import Budget, as_budget
 from corebayes.scan.inline import Inline, one_blas_thread
 from corebayes.scan.query import Executor
 from corebayes.types import Coreset, Data, Model, Points
 from corebayes.version import __version__
+
+# A step that is under way when `max_time` ends may take until so many times that; then it is given
+# up, and the state before it is the answer.
+OVERTIME = 1.25
 
 
 def build(
@@ -226,8 +230,13 @@ class _Run:
                     return tolerance.reason(self.state.weights.size)
                 if info.done is not None:
                     return info.done
-                if max_time is not None and seconds >= max_time:
-                    return f"time limit of {max_time:g} s"
+                if max_time is not None:
+                    if seconds >= max_time:
+                        return f"time limit of {max_time:g} s"
+                    # The first step is always finished, so that there is something to return.
+                    self.problem.deadline = self.began + OVERTIME * max_time
+        except OutOfTimeError:
+            return f"time limit of {max_time:g} s"
         except KeyboardInterrupt:
             if self.state.weights.size == 0:
                 raise

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
 import arviz
 import arviz_base
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pymc as pm
 import pytest
 
 import corebayes as cb
@@ -110,6 +114,53 @@ def test_a_growing_coreset_compiles_nothing_new():
     assert set(runs) == {64} and len(runs) <= 4
 
 
+def test_what_is_remembered_is_remembered_in_every_thread():
+    """A sampler of another language calls from what Python takes for a new thread each time."""
+    model, data, *_ = adapted("numpyro", "hierarchical", 60)
+    rows, weights = data.take(np.arange(40)), np.full(40, 2.0)
+    theta = np.linspace(-0.5, 0.5, model.dim)
+    expected = model.sum_potentials(np.stack([theta, theta]), rows, weights)[0]
+    parts: list[Any] = []
+    kernel = type(model).part
+
+    class Counted(type(model)):
+        def part(self, block: Any, rows: Any) -> Any:
+            parts.append(block)
+            return kernel(self, block, rows)
+
+    counted = Counted(
+        model.function, model.arguments, model.structure, model.fields, model.template
+    )
+    values: list[float] = []
+
+    def ask() -> None:
+        values.append(counted.sum_potentials(theta[None], rows, weights)[0])
+        counted.gradient(theta + 0.1 * len(values), rows, weights)
+
+    for _ in range(4):
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+    assert len(parts) == 1
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+
+
+def test_the_prior_comes_with_the_rows():
+    model, data, *_ = adapted("numpyro", "hierarchical", 60)
+    rows, other = data.take(np.arange(5)), np.full(model.dim, 0.3)
+    theta = np.linspace(-0.5, 0.5, model.dim)
+    alone = model.prior_value_gradient(theta)
+    model.gradient(theta, rows, np.ones(5))
+    assert model.log_prior(theta[None])[0] == pytest.approx(alone[0], rel=1e-13)
+    np.testing.assert_allclose(model.log_prior_gradient(theta), alone[1], rtol=1e-12)
+    assert model.log_prior(other[None])[0] == pytest.approx(model.prior_value_gradient(other)[0])
+    # Weights that change in place are another question.
+    weights = np.ones(5)
+    before = model.gradient(theta, rows, weights)
+    weights *= 2.0
+    np.testing.assert_allclose(model.gradient(theta, rows, weights), 2.0 * before, rtol=1e-12)
+
+
 def test_a_model_needs_the_data_that_came_with_it():
     model, data, *_ = adapted("numpyro", "hierarchical", 60)
     other = adapted("numpyro", "logistic", 60).data
@@ -129,6 +180,34 @@ def test_files_hold_the_rows_and_not_the_model(tmp_path):
         loaded.model.sum_potentials(theta, loaded.rows, loaded.weights),
         ours.model.sum_potentials(theta, ours.rows, ours.weights),
     )
+
+
+@pytest.mark.slow
+def test_a_prior_with_a_kink_is_certified():
+    rows = make_rows(2000)
+    with pm.Model() as sparse:
+        beta = pm.Laplace("beta", 0.0, 1.0, shape=3)
+        pm.Bernoulli("y", logit_p=rows["X"] @ beta, observed=rows["binary"])
+    model, data = cb.from_pymc(sparse)
+    certificate = cb.certify(cb.build(model, data, size=40, seed=0), data)
+    assert certificate.certified, str(certificate)
+
+
+@pytest.mark.slow
+def test_a_hierarchy_whose_prior_has_no_mode_is_certified():
+    rows = make_rows(4000)
+
+    def model(X: Any, group: Any, y: Any) -> None:
+        beta = numpyro.sample("beta", dist.Normal(0.0, 1.0).expand([3]).to_event(1))
+        scale = numpyro.sample("scale", dist.HalfNormal(1.0))
+        with numpyro.plate("groups", 4):
+            level = numpyro.sample("level", dist.Normal(0.0, scale))
+        with numpyro.plate("rows", X.shape[0]):
+            numpyro.sample("y", dist.Bernoulli(logits=X @ beta + level[group]), obs=y)
+
+    centred, data = cb.from_numpyro(model, rows["X"], rows["group"], rows["grouped"])
+    certificate = cb.certify(cb.build(centred, data, size=80, seed=0), data)
+    assert certificate.certified, str(certificate)
 
 
 @pytest.mark.slow

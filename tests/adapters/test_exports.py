@@ -100,6 +100,16 @@ def test_regressions_go_to_numpyro(name):
     same_up_to_a_constant(theirs, [log_density(coreset, theta) for theta in draws])
 
 
+@pytest.mark.parametrize("coreset", [numpyro_coreset, regression])
+def test_numpyro_models_say_when_they_are_run_in_float32(coreset):
+    ours = coreset("hierarchical" if coreset is numpyro_coreset else "linear")
+    exported = to_numpyro(ours)
+    with jax.enable_x64(True):
+        numpyro.handlers.trace(numpyro.handlers.seed(exported, 0)).get_trace()
+    with pytest.warns(UserWarning, match=r"add up to 13 .*numpyro.enable_x64\(\)"):
+        numpyro.handlers.trace(numpyro.handlers.seed(exported, 0)).get_trace()
+
+
 def pymc_density(model: Any) -> Any:
     return model.compile_logp(mode="FAST_COMPILE")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import json
 import warnings
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from corebayes.adapters.density_check import log_density
 from corebayes.adapters.stan import LINES, to_stan
+from corebayes.samplers.exact import Exact
 from tests.adapters.test_exports import REGRESSIONS, WEIGHTS, numpyro_coreset, regression
 
 
@@ -32,21 +35,48 @@ def test_models_from_elsewhere_get_their_rows_and_the_line_to_add():
     assert all(isinstance(value, int) for value in export.data["group"])
 
 
-@pytest.mark.slow
-def test_stan_has_our_log_density_for_every_family():
-    """One program with the line of every family, so that Stan compiles once."""
+@pytest.fixture
+def stan(tmp_path, monkeypatch):
+    """pystan with an empty cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with warnings.catch_warnings():
         # pystan's dependencies speak of their own future, from the import on.
         warnings.simplefilter("ignore")
-        import stan
+        yield importlib.import_module("stan")
 
-        for number, name in enumerate(REGRESSIONS):
-            coreset = regression(name)
-            built = stan.build(_all_families(), data=_data(to_stan(coreset).data, number))
-            points = np.random.default_rng(0).normal(size=(4, 3))
-            theirs = np.array([built.log_prob(list(theta)) for theta in points])
-            difference = theirs - [log_density(coreset, theta) for theta in points]
-            np.testing.assert_allclose(difference, difference[0], atol=1e-8)
+
+def compile_beforehand(program: str) -> None:
+    """Put the compiled program where pystan looks for it.
+
+    pystan itself waits five minutes at most, which a busy machine needs, and optimises, which takes
+    longer than all that is computed here.
+    """
+    from httpstan import cache, models
+
+    options = ["-O0", "-std=c++14", "-Wno-sign-compare"]
+    said = asyncio.run(models.build_services_extension_module(program, options))
+    name = models.calculate_model_name(program)
+    cache.dump_services_extension_module_compiler_output(said, name)
+    cache.dump_stanc_warnings("", name)
+
+
+@pytest.mark.slow
+def test_stan_has_our_log_density_for_every_family_and_samples(stan):
+    """One program with the line of every family, so that Stan compiles once."""
+    compile_beforehand(_all_families())
+    points = np.random.default_rng(0).normal(size=(4, 3))
+    for number, name in enumerate(REGRESSIONS):
+        coreset = regression(name)
+        built = stan.build(_all_families(), data=_data(to_stan(coreset).data, number))
+        theirs = np.array([built.log_prob(list(theta)) for theta in points])
+        difference = theirs - [log_density(coreset, theta) for theta in points]
+        np.testing.assert_allclose(difference, difference[0], atol=1e-8)
+        if name == "linear":
+            exact = Exact().fit(coreset.model, coreset.rows, coreset.weights)
+            drawn = built.sample(num_chains=1, num_warmup=300, num_samples=600)["beta"]
+            sd = np.sqrt(np.diag(exact.factor @ exact.factor.T))
+            assert np.all(np.abs(drawn.mean(axis=1) - exact.mean) < 0.3 * sd)
+            np.testing.assert_allclose(drawn.std(axis=1), sd, rtol=0.25)
 
 
 @pytest.mark.slow

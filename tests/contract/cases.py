@@ -13,6 +13,7 @@ import corebayes as cb
 from corebayes.data import as_data
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.resampling import Resampling
 from corebayes.types import Points
 
 DIM = 3
@@ -149,6 +150,7 @@ SAMPLERS = [
     ("exact", cb.Exact(), is_conjugate),
     ("laplace", cb.Laplace(), lambda model: True),
     ("nuts", cb.NUTS(), lambda model: True),
+    ("resampling", Resampling(), lambda model: True),
 ]
 
 

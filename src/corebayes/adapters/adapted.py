@@ -87,8 +87,8 @@ class AdaptedModel(ABC):
 
     library: str
 
-    # What is remembered is swapped as a whole, so that any thread may use it. It cannot be kept by
-    # thread: a sampler that is not written in Python calls from what looks like a new one each time.
+    # What is remembered is swapped as a whole, so that any thread may use it. It is not kept by
+    # thread: a sampler that is not written in Python calls from what looks like another each time.
     _kept: tuple[tuple[Block, list[Part]], ...] = ()
     _answer: Answer | None = None
     _prior_answer: Answer | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +20,22 @@ def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     """A NumPyro model without arguments whose posterior is the coreset's.
 
     For a coreset of `from_numpyro` it is the user's own model on the coreset's rows, every observed
-    term times its row's weight; for a built-in regression it is that regression. Use it as
-    any model: `MCMC(NUTS(to_numpyro(coreset)), num_warmup=500, num_samples=1000).run(key)`.
-    Its log density is compared with ours before it is handed over. With large weights call
-    `numpyro.enable_x64()` first: NumPyro's default of float32 loses their digits.
+    term times its row's weight; for a built-in regression it is that regression. Its log density
+    is compared with ours before it is handed over, in float64. NumPyro's default is float32, which
+    loses the digits of large weights: call `numpyro.enable_x64()` first, or the model warns when
+    it is run.
+
+    >>> import jax, numpy as np, numpyro, corebayes as cb
+    >>> from numpyro.infer import MCMC, NUTS
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> coreset = cb.build(cb.LinearRegression(), (X, X @ [1.0, -2.0]), size=5, seed=0)
+    >>> numpyro.enable_x64()
+    >>> mcmc = MCMC(NUTS(cb.to_numpyro(coreset)), num_warmup=200, num_samples=200,
+    ...             progress_bar=False)
+    >>> mcmc.run(jax.random.PRNGKey(0))
+    >>> mcmc.get_samples()["beta"].mean(axis=0).round(1).tolist()
+    [1.0, -2.0]
+    >>> numpyro.enable_x64(False)
     """
     import_numpyro()
     model = coreset.model
@@ -72,6 +85,7 @@ def _weighted(model: NumpyroModel, rows: Block, weights: Array) -> Callable[[], 
                 msg["scale"] = scale if msg["scale"] is None else msg["scale"] * scale
 
     def weighted_model() -> None:
+        _warn_of_float32(weights)
         args, kwargs = model.arguments.with_rows(
             typed_rows(rows.fields, model.fields), weights.size
         )
@@ -87,6 +101,7 @@ def _regression(parts: GlmParts, rows: Block, weights: Array) -> Callable[[], No
     X, y = parts.design(rows), parts.target(rows)
 
     def weighted_regression() -> None:
+        _warn_of_float32(weights)
         prior = distributions.MultivariateNormal(parts.mean, covariance_matrix=parts.covariance)
         coefficients = numpyro.sample(parts.name, prior)
         for position, name in enumerate(parts.columns):
@@ -95,6 +110,17 @@ def _regression(parts: GlmParts, rows: Block, weights: Array) -> Callable[[], No
             numpyro.sample("y", _family(parts, X @ coefficients), obs=y)
 
     return weighted_regression
+
+
+def _warn_of_float32(weights: Array) -> None:
+    """Where the model is run, since what JAX is set to then is what counts."""
+    if not importlib.import_module("jax").config.jax_enable_x64:
+        warnings.warn(
+            f"a model with weights that add up to {weights.sum():,.0f} is run in float32, which "
+            "rounds its log density: call numpyro.enable_x64() before it is sampled from",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _family(parts: GlmParts, eta: Any) -> Any:

@@ -94,19 +94,22 @@ def prior_fit(model: Model, nothing: Block) -> Gaussian:
 
 def _origin_fit(model: Model) -> Gaussian:
     """The Gaussian at the origin that is as wide along each axis as the prior."""
-    dim, lengths = model.dim, 2.0 ** np.arange(-30.0, 31.0)
-    origin = np.zeros(dim)
-    height = model.log_prior(origin[None, :])[0]
-    widths = np.empty((2, dim))
-    for axis in range(dim):
-        for side, sign in enumerate((1.0, -1.0)):
-            draws = np.tile(origin, (lengths.size, 1))
+    lengths = 2.0 ** np.arange(-30.0, 31.0)
+    widths = np.ones(model.dim)
+    height = model.log_prior(np.zeros((1, model.dim)))[0]
+    for axis in range(model.dim):
+        sides: list[float] = []
+        for sign in (1.0, -1.0):
+            draws = np.zeros((lengths.size, model.dim))
             draws[:, axis] = sign * lengths
-            fallen = ~(height - model.log_prior(draws) < 0.5)
-            widths[side, axis] = lengths[np.argmax(fallen)] if fallen.any() else 1.0
-    # Where the prior rises all the way, or is flat, a unit will do: the scale of most models.
-    widths = np.where(np.isfinite(height), widths, 1.0)
-    return Gaussian(origin, np.diag(np.sqrt(widths[0] * widths[1])))
+            falls = height - model.log_prior(draws)
+            first = int(np.argmax(np.abs(falls) >= 0.5))
+            # A side on which the prior rises or is flat has no width.
+            if falls[first] >= 0.5:
+                sides.append(lengths[first])
+        if sides:
+            widths[axis] = np.exp(np.mean(np.log(sides)))
+    return Gaussian(np.zeros(model.dim), np.diag(widths))
 
 
 def full_posterior(

@@ -1,0 +1,34 @@
+"""A time limit holds also within a step that takes long."""
+
+import time
+
+import numpy as np
+
+import corebayes as cb
+from corebayes.constructions import Info
+from corebayes.scan.query import Totals
+from corebayes.tangent import MonteCarlo
+
+
+class Endless(cb.Uniform):
+    """Its second step looks at the rows again and again."""
+
+    def step(self, rng, problem, state):
+        if problem.rows_scanned == 0:
+            state, _ = super().step(rng, problem, state)
+            problem.rows_scanned += 1
+            return state, Info(None)
+        space = MonteCarlo(num_draws=50).space(rng, problem, state.points, state.weights)
+        while True:
+            problem.ask(Totals(space))
+
+
+def test_a_step_is_given_up_and_the_state_before_it_returned():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y = (rng.uniform(size=2000) < 0.5).astype(float)
+    began = time.perf_counter()
+    coreset = cb.build(cb.LogisticRegression(), (X, y), size=20, method=Endless(), max_time=1.0)
+    assert 1.0 <= time.perf_counter() - began < 10.0
+    assert coreset.reason == "time limit of 1 s" and 0 < coreset.size <= 20
+    np.testing.assert_allclose(coreset.weights.sum(), 2000.0)
