@@ -17,6 +17,7 @@ from corebayes.plots import BLACK, BLUE, GREY
 from corebayes.types import Array, Gaussian, Indices
 
 ITERATIONS = (0, 1, 5, 20, 50, 100)
+QUICK_ITERATIONS = (0, 1, 5, 10, 20, 50)
 
 
 def kl_figure(stem: Path, results: Results) -> figures.Figure:
@@ -44,7 +45,8 @@ def coreset_figure(
     rows = gaussian.rows(0, quick=quick)
     data = as_data(rows)
     yardstick = Yardstick.of(gaussian.MODEL, data)
-    sizes = figures.shown_sizes(ITERATIONS, sorted(coresets))
+    wanted = QUICK_ITERATIONS if quick else ITERATIONS
+    sizes = figures.shown_sizes(wanted, sorted(coresets))
     largest = max(float(coresets[size][1].max(initial=0.0)) for size in sizes)
 
     def draw(figure: Any) -> None:
