@@ -111,7 +111,8 @@ def test_a_growing_coreset_compiles_nothing_new():
         rows = data.take(np.arange(size))
         fresh.gradient(theta, rows, np.ones(size))
         fresh.potentials(np.zeros((7, model.dim)), rows)
-    assert set(runs) == {64} and len(runs) <= 4
+    # On one row for the prior, which needs none.
+    assert set(runs) == {1, 64} and len(runs) <= 8
 
 
 def test_what_is_remembered_is_remembered_in_every_thread():

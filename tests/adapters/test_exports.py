@@ -154,7 +154,9 @@ def test_named_coefficients_keep_their_names():
     frame = pandas.DataFrame(rows["X"], columns=["age", "height", "y0"]).assign(y=rows["binary"])
     data = as_data(frame, target="y")
     coreset = weighted(cb.LogisticRegression(intercept=True).bind(data), data, ROWS, WEIGHTS)
-    trace = numpyro.handlers.trace(numpyro.handlers.seed(to_numpyro(coreset), 0)).get_trace()
+    seeded = numpyro.handlers.seed(to_numpyro(coreset), 0)
+    with jax.enable_x64(True):
+        trace = numpyro.handlers.trace(seeded).get_trace()
     assert {"age", "height", "y0", "intercept"} < set(trace)
     assert list(to_pymc(coreset).coords["coefficient"]) == ["age", "height", "y0", "intercept"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from corebayes.data import as_data
 from corebayes.models import CustomModel
-from corebayes.samplers.laplace import prior_fit
+from corebayes.samplers.laplace import Laplace, prior_fit
 from corebayes.samplers.nuts import NUTS
 from corebayes.types import Block
 
@@ -70,6 +70,32 @@ def test_chains_start_where_a_prior_has_a_kink():
     # Away from the kink: N(2 − 1/60, 1/60).
     assert draws.mean() == pytest.approx(2.0 - 1.0 / 60.0, abs=0.01)
     assert draws.std() == pytest.approx(60.0**-0.5, rel=0.1)
+
+
+def test_a_density_without_a_fit_is_said_to_have_none():
+    """Beyond θ = 0, where its slope leads, it is not defined."""
+    model = CustomModel(
+        lambda draws, block: np.where(draws[:, 0] < 0.0, np.exp(draws[:, 0]), np.nan)[None, :],
+        lambda draws: np.zeros(len(draws)),
+        1,
+    )
+    rows, rng = Block({"X": np.zeros((1, 1))}), np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"coreset posterior of size 1.*sampler=NUTS\(\)"):
+        Laplace().draw(rng, model, rows, np.ones(1), 20, np.array([-1e-4]))
+
+
+def test_draws_of_a_fit_without_curvature_stay_where_the_density_is():
+    """Flat at the top, x⁴: the fit is far too wide, and its draws would be nowhere."""
+    model = CustomModel(
+        lambda draws, block: -np.square(np.square(draws[:, 0]))[None, :],
+        lambda draws: -0.5 * np.square(draws[:, 1]),
+        2,
+    )
+    rows = Block({"X": np.zeros((1, 1))})
+    wide = Laplace().fit(model, rows, np.ones(1))
+    draws, _ = Laplace().draw(np.random.default_rng(0), model, rows, np.ones(1), 500)
+    assert np.linalg.norm(wide.factor[0]) > 30.0 and np.abs(draws[:, 0]).max() < 30.0
+    assert draws[:, 0].std() > 0.3
 
 
 def test_chains_do_not_start_in_a_spike_that_holds_nothing():

@@ -118,14 +118,17 @@ def import_numpyro() -> Any:
 
 
 def typed_rows(rows: Mapping[str, Any], fields: tuple[Field, ...]) -> dict[str, Any]:
-    """Rows are float64 everywhere here; the model gets whole numbers and booleans back."""
-    numpy: Any = import_jax("numpyro").numpy
-    return {
-        field.name: numpy.asarray(rows[field.name]).astype(
-            np.float64 if field.dtype.kind == "f" else field.dtype
-        )
-        for field in fields
-    }
+    """Rows are float64 everywhere here; the model gets whole numbers and booleans back.
+
+    Where an exported model is run in float32, they are of what JAX has instead.
+    """
+    jax = import_jax("numpyro")
+
+    def typed(values: Any, dtype: np.dtype[Any]) -> Any:
+        dtype = np.dtype(np.float64) if dtype.kind == "f" else dtype
+        return jax.numpy.asarray(values).astype(jax.dtypes.canonicalize_dtype(dtype))
+
+    return {field.name: typed(rows[field.name], field.dtype) for field in fields}
 
 
 def _read(model: Callable[..., Any], readings: list[Arguments]) -> tuple[Arguments, Structure]:

@@ -17,6 +17,9 @@ from corebayes.scan.inline import Inline
 from corebayes.scan.query import Derivatives, Executor, Slopes, scan
 from corebayes.types import Array, Block, Data, Gaussian, Model
 
+# A log density that falls by this many times what a Gaussian's would has another shape.
+UNLIKE = 10.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace:
@@ -44,8 +47,7 @@ class Laplace:
             )
 
         def value(theta: Array) -> float:
-            draws = theta[None, :]
-            return float(model.sum_potentials(draws, rows, weights)[0] + model.log_prior(draws)[0])
+            return float(_log_density(model, rows, weights, theta[None, :])[0])
 
         start = np.zeros(model.dim) if start is None else start
         return newton(start, slopes, value, tolerance=self.tolerance, max_steps=self.max_steps)
@@ -59,9 +61,49 @@ class Laplace:
         num_draws: int,
         start: Array | None = None,
     ) -> tuple[Array, Array]:
-        posterior = self.fit(model, rows, weights, start)
+        try:
+            with np.errstate(all="ignore"):
+                posterior = self.fit(model, rows, weights, start)
+        except (FloatingPointError, np.linalg.LinAlgError):
+            posterior = None
+        if posterior is None or not np.all(np.isfinite(posterior.mean)):
+            raise ValueError(
+                f"Newton's method finds no mode of the coreset posterior of size {weights.size}, "
+                "so there is no Laplace fit to draw from: a scale may go to zero where few rows "
+                "have large weights. Draw with sampler=NUTS(), or leave the geometry to the method"
+            )
         draw = posterior.draw_matched if self.matched else posterior.draw
-        return draw(rng, num_draws), posterior.mean
+        draws = draw(rng, num_draws)
+        if not model.log_concave:
+            draws = _pulled_in(model, rows, weights, posterior, draws)
+        return draws, posterior.mean
+
+
+def _pulled_in(model: Model, rows: Block, weights: Array, fit: Gaussian, draws: Array) -> Array:
+    """Draws of the fit, those halfway to the mode, again and again, that lie where π_w is not.
+
+    A direction with next to no curvature at the mode makes the fit wide without bounds: draws
+    there would overflow, and say nothing of π_w. Cost: S·M potentials.
+    """
+    z = np.linalg.solve(fit.factor, (draws - fit.mean).T)
+    squares = np.vecdot(z, z, axis=0)
+    draws, away = draws.copy(), np.arange(len(draws))
+    with np.errstate(all="ignore"):
+        height = _log_density(model, rows, weights, fit.mean[None, :])[0]
+        for _ in range(60):
+            heights = _log_density(model, rows, weights, draws[away])
+            # A Gaussian falls by ½ ‖z‖²; many times that is another shape.
+            outside = ~(heights >= height - UNLIKE * (1.0 + 0.5 * squares[away]))
+            away = away[outside]
+            if away.size == 0:
+                break
+            draws[away] = 0.5 * (draws[away] + fit.mean)
+            squares[away] *= 0.25
+    return draws
+
+
+def _log_density(model: Model, rows: Block, weights: Array, draws: Array) -> Array:
+    return model.sum_potentials(draws, rows, weights) + model.log_prior(draws)
 
 
 def prior_fit(model: Model, nothing: Block) -> Gaussian:
