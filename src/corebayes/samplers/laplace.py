@@ -86,7 +86,7 @@ def _pulled_in(model: Model, rows: Block, weights: Array, fit: Gaussian, draws: 
     there would overflow, and say nothing of π_w. Cost: S·M potentials.
     """
     z = np.linalg.solve(fit.factor, (draws - fit.mean).T)
-    squares = np.vecdot(z, z, axis=0)
+    squares = np.einsum("is,is->s", z, z)
     draws, away = draws.copy(), np.arange(len(draws))
     with np.errstate(all="ignore"):
         height = _log_density(model, rows, weights, fit.mean[None, :])[0]
