@@ -173,6 +173,25 @@ def test_divergent_runs_are_repeated_with_smaller_steps(monkeypatch: pytest.Monk
     assert (result.num_divergences, result.num_retried) == (0, 20)
 
 
+@pytest.mark.parametrize(("tolerated", "runs"), [(0.0, 2), (0.049, 2), (0.05, 1)])
+def test_a_few_divergences_may_be_tolerated(
+    monkeypatch: pytest.MonkeyPatch, tolerated: float, runs: int
+) -> None:
+    asked: list[int] = []
+
+    def pretend(log_density: Any, frame: Any, chains: Any) -> Any:
+        draws, stats = run_for_real(log_density, frame, chains)
+        asked.append(chains[0].num_tune)
+        stats["diverging"] = np.arange(20)[None, :] == 7
+        return draws, stats
+
+    run_for_real = nuts._run  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(nuts, "_run", pretend)
+    model, data = linear()
+    result = run(near(model, data), num_draws=20, num_tune=50, chains=1, tolerated=tolerated)
+    assert len(asked) == runs and result.num_divergences == 1
+
+
 def test_an_error_in_the_model_is_raised_as_it_is() -> None:
     calls = 0
 

@@ -67,14 +67,15 @@ class NUTS:
     Chains run one after the other: they would share the interpreter anyway, and so each is the
     same whatever runs beside it. Where `model.log_concave` is False every second chain starts
     from the mode that a draw of the prior leads to, so that a second mode shows as disagreement.
-    When draws diverge the run is repeated with `retry_accept` and twice the tuning. No draw takes
-    more than 2^`max_depth` gradients.
+    When more than a share `tolerated` of the draws diverge, the run is repeated with `retry_accept`
+    and twice the tuning. No draw takes more than 2^`max_depth` gradients.
     """
 
     num_tune: int = 300
     chains: int = 2
     target_accept: float = 0.8
     retry_accept: float = 0.99
+    tolerated: float = 0.0
     max_depth: int = 10
 
     def draw(
@@ -119,7 +120,8 @@ class NUTS:
             for chain in range(self.chains)
         ]
         draws, stats = _run(log_density, frame, chains)
-        retried = int(stats["diverging"].sum())
+        diverging = int(stats["diverging"].sum())
+        retried = diverging if diverging > self.tolerated * stats["diverging"].size else 0
         if retried:
             careful = [
                 chain._replace(num_tune=2 * self.num_tune, target_accept=self.retry_accept)
