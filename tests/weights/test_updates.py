@@ -79,6 +79,22 @@ def test_natural_gradient_gets_past_a_row_that_it_must_not_drop():
     np.testing.assert_array_equal(seen, weights)
 
 
+@pytest.mark.parametrize("away, looks", [(0.5, 0), (5.0, 1)])
+def test_natural_gradient_takes_no_small_share_of_what_is_left_within_a_nat(away, looks):
+    """A step that promises 5e-4 nats, beside `away` that no weight can mend."""
+    seen = []
+
+    def look(weights):
+        seen.append(weights)
+        rest = 0.5 * float((weights[0] - 1.0) ** 2)
+        return Moments(np.eye(1), np.ones(1), rest, away + rest), None
+
+    start = np.array([1.0 - np.sqrt(1e-3)])
+    update = cb.NaturalGradient(num_steps=1)
+    update.descend(look, start, look(start))
+    assert len(seen) == 1 + looks
+
+
 @pytest.mark.parametrize(
     "level, lower",
     [

@@ -26,7 +26,7 @@ def newton(
     always ascends. Stops when the decrement is below `tolerance`, or can no longer fall.
     Cost: d³ flops a step, plus the callbacks.
     """
-    theta, last, root = start, np.inf, np.eye(start.size)
+    theta, last, root = start, np.inf, np.empty((0, 0))
     for _ in range(max_steps):
         gradient, hessian = slopes(theta)
         root, shifted = _cholesky(-hessian)

@@ -69,10 +69,15 @@ class Pass:
             for first in range(0, len(part), self.block_rows):
                 if stopped():
                     return None
-                block = slice(first, first + self.block_rows)
-                answer = self.query.answer(part.take(block), numbers[block])
+                answer = self.query.answer(*self._block(part, numbers, first))
                 result = answer if result is None else self.query.merge(result, answer)
         return result
+
+    def _block(self, part: Block, numbers: Indices, first: int) -> tuple[Block, Indices]:
+        if len(part) <= self.block_rows:
+            return part, numbers
+        rows = slice(first, first + self.block_rows)
+        return part.take(rows), numbers[rows]
 
 
 class Executor(Protocol):

@@ -90,7 +90,7 @@ class MonteCarloSpace:
     def total(self, block: Block) -> Total:
         """Cost: n·S potentials, summed without keeping them."""
         sums = self.model.sum_potentials(self.draws, block, block.counts)
-        mean = float(sums.mean())
+        mean = float(sums.sum()) / sums.size
         if not np.isfinite(mean):
             # The pass names the row; centring an infinity would only warn.
             return Total(sums, mean)

@@ -46,8 +46,9 @@ class NaturalGradient:
     stay as they are."""
     tolerance: float = 1e-10
     """Stop when a step promises to lower KL by less than this, in nats."""
-    least_share: float = 0.0
-    """Stop when a step promises to lower ½ Var_w r by less than this share of it."""
+    least_share: float = 0.01
+    """Stop when a step promises to lower ½ Var_w r by less than this share of it; only within a
+    nat, since farther away ½ Var_w r is worthless."""
 
     def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
         # All looks share their random numbers, so that KL is compared along one smooth curve.
@@ -71,7 +72,7 @@ class NaturalGradient:
         while steps < self.num_steps and trials < self.max_trials + PARTS:
             trial = (1.0 - share) * weights + share * _damped_target(moments, weights, damping)
             promised = _promised_decrease(moments, weights, trial)
-            if promised <= max(self.tolerance, self.least_share * _finite(moments.half_variance)):
+            if promised <= self._worth(moments.half_variance):
                 break
             trial_moments, trial_kept = look(trial)
             if trial_moments.level.lower_than(moments.level):
@@ -86,9 +87,10 @@ class NaturalGradient:
                     damping, share = PARTLY_DAMPED, 0.5 * share
         return weights, kept
 
-
-def _finite(half_variance: float) -> float:
-    return half_variance if np.isfinite(half_variance) else 0.0
+    def _worth(self, half_variance: float) -> float:
+        """The least fall of KL that is worth a look, where ½ Var_w r is so much."""
+        share = self.least_share * half_variance if half_variance < 1.0 else 0.0
+        return max(self.tolerance, share)
 
 
 def _damped_target(moments: Moments, weights: Array, damping: float) -> Array:
