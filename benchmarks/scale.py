@@ -5,8 +5,9 @@
 Ten float64 columns and a logistic target are generated into a temporary folder, which is deleted
 afterwards. Every build runs in a process of its own whose private memory is capped (RLIMIT_DATA)
 and reports its peak resident memory. The limit counts what is reserved and not only what is used,
-so Arrow takes the system's allocator, whose reserve is small. Free cores are needed for the figures
-of several workers to mean anything.
+so there Arrow takes the system's allocator, whose reserve is small. Engines are compared by passes
+without a cap, in turns, since machines have slow spells: the best of them counts. Free cores are
+needed for the figures of several workers to mean anything.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ class DaskCluster:
 
 def run(rows: Path, engine: str, what: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.scale", "--measure", str(rows), engine, what]
-    environment = os.environ | SMALL_RESERVE
+    environment = os.environ | (SMALL_RESERVE if what == "build" else {})
     result = subprocess.run(command, capture_output=True, text=True, env=environment)
     if result.returncode:
         raise SystemExit(f"{what} on {engine} failed:\n{result.stderr[-3000:]}")
@@ -170,8 +171,10 @@ def main() -> None:
             rows = generate(Path(folder), num_rows)
             builds[num_rows] = run(rows, "inline", "build")
         # On the most rows: a pass of a second says more about schedulers than about the work.
-        for engine in ("inline", "processes:1", "processes:2", "dask:2"):
-            engines[engine] = run(rows, engine, "passes")
+        for engine in 2 * ("inline", "processes:1", "processes:2", "dask:2"):
+            result = run(rows, engine, "passes")
+            if engine not in engines or result["seconds"] < engines[engine]["seconds"]:
+                engines[engine] = result
     report(builds, engines)
 
 

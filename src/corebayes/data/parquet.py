@@ -26,9 +26,9 @@ from corebayes.data.watch import ChangedDataError, WatchedFile, path_of
 from corebayes.types import Array, Block, Indices
 
 # Column chunks are read through buffers of this size instead of whole.
-BUFFER_BYTES = 1 << 20
+BUFFER_BYTES = 1 << 18
 # Row groups after which Arrow gives back the memory that it holds.
-RELEASE_EVERY = 4
+RELEASE_EVERY = 2
 
 
 class Piece(NamedTuple):

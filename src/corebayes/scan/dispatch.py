@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
-from corebayes.scan.query import Shard
-
 MAX_TRIES = 3
 # Without a deadline of the caller's: a shard may take this many seconds, and this many times as
 # long as half of the shards took.
@@ -42,7 +40,9 @@ class Crew(Protocol):
         """Sendings that a worker would take up now."""
         ...
 
-    def send(self, ticket: int, shard: Shard) -> None: ...
+    def send(self, ticket: int, shard: Any) -> None:
+        """`shard` is one of those given to `dispatch`, or several in one."""
+        ...
 
     def next_event(self, seconds: float | None) -> Event | None:
         """Wait for what happens next; None when nothing did in time."""
@@ -77,7 +77,7 @@ class _Progress:
     error: Exception | None = None
 
 
-def dispatch(crew: Crew, shards: Sequence[Shard], deadline: float | None) -> Generator[Any]:
+def dispatch(crew: Crew, shards: Sequence[Any], deadline: float | None) -> Generator[Any]:
     """The answers of all shards, in their order."""
     book = _Book(crew, shards, deadline)
     try:
@@ -99,7 +99,7 @@ class _Book:
     """What was sent, when, and what came back."""
 
     crew: Crew
-    shards: Sequence[Shard]
+    shards: Sequence[Any]
     deadline: float | None
     answers: dict[int, Any] = field(default_factory=dict[int, Any])
     sendings: dict[int | None, _Sending] = field(default_factory=dict[int | None, _Sending])
