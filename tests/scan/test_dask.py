@@ -14,10 +14,10 @@ import pytest
 import corebayes as cb
 from corebayes.data import as_data
 from corebayes.data.watch import ChangedDataError
-from corebayes.scan.dask import LARGEST_PARCEL
+from corebayes.scan.dask import LARGEST_PARCEL, _tasks
 from corebayes.scan.dispatch import ShardError
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import BadPotentialError, BestRows, scan
+from corebayes.scan.query import BadPotentialError, BestRows, Shard, scan
 
 from .trouble import NUM_ROWS, ROW, ColumnSums, Trouble, make_files, same_bits
 
@@ -88,6 +88,29 @@ def test_a_worker_killed_in_the_middle_of_a_pass(data, expected, client, tmp_pat
     trouble = Trouble(SUMS, tmp_path, "signal SIGKILL")
     assert same_bits(scan(trouble, data, cb.dask(client, deadline=60.0)), expected)
     assert len(trouble.process_ids()) == 1
+
+
+def test_many_shards_go_several_at_a_time_and_none_is_lost(client, tmp_path):
+    client.wait_for_workers(2, timeout=30)
+    X = (
+        np.random.default_rng(2).normal(size=(40 * 16_384, 1))
+        * np.exp(np.arange(40 * 16_384) / 1e5)[:, None]
+    )
+    data = as_data((X, X[:, 0]))
+    assert len(data.shards) == 40
+    trouble = Trouble(SUMS, tmp_path, "signal SIGKILL")
+    found = scan(trouble, data, cb.dask(client, deadline=60.0))
+    assert same_bits(found, scan(SUMS, data, Inline()))
+    assert len(trouble.process_ids()) == 1
+
+
+@pytest.mark.parametrize("num_shards, sizes", [(1, [1]), (31, 31 * [1]), (77, 19 * [4] + [1])])
+def test_tasks_have_several_shards_only_if_all_threads_have_many(num_shards, sizes):
+    shards = [Shard(10 * k, 10 * k + 10) for k in range(num_shards)]
+    tasks = _tasks(shards, num_threads=2)
+    assert [len(task.shards) for task in tasks] == sizes
+    assert [shard for task in tasks for shard in task.shards] == shards
+    assert str(tasks[-1]) == f"rows {10 * num_shards - 10:,} to {10 * num_shards - 1:,}"
 
 
 def test_an_exception_of_the_model_is_raised_at_once_and_unchanged(
