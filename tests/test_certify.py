@@ -9,11 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+from corebayes.build import build
 from corebayes.certify import certify
 from corebayes.data import as_data
 from corebayes.diagnostics import log_ratios
-from corebayes.models import CustomModel, GaussianMean, Normal, StudentTRegression
-from corebayes.samplers.convergence import max_rhat, pareto_k, standard_error, tail_inflation
+from corebayes.models import (
+    CustomModel,
+    GaussianMean,
+    LogisticRegression,
+    Normal,
+    StudentTRegression,
+)
+from corebayes.samplers.convergence import (
+    max_rhat,
+    pareto_k,
+    standard_error,
+    tail_counts,
+    tail_inflation,
+)
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
 from tests.coresets import (
@@ -66,6 +79,17 @@ class TestEstimates:
         certificate = certify(near(model, data), data)
         total = certificate.reverse_kl.value + certificate.forward_kl.value
         assert certificate.symmetrised_kl.value == pytest.approx(total, rel=1e-12)
+
+    def test_the_closer_coreset_is_certified_too(self) -> None:
+        """Ratios of up to 1.003 with k̂ of 0.8 to 0.9: they were taken for a π_w far away."""
+        rng = np.random.default_rng(2)
+        X = rng.normal(size=(2000, 3))
+        y = (rng.uniform(size=2000) < 1.0 / (1.0 + np.exp(-X @ [1.0, -0.5, 0.2]))).astype(float)
+        for size in (15, 30):
+            coreset = build(LogisticRegression(), (X, y), size=size, seed=2)
+            found = certify(coreset, (X, y), seed=0)
+            assert found.certified and found.reverse_kl.value < 1e-5
+            assert found.reverse_kl.standard_error > 0.0
 
     @pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-6])
     def test_tiny_distances_keep_their_digits_and_sign(self, size: float) -> None:
@@ -410,6 +434,15 @@ class TestConvergence:
         assert pareto_k(np.zeros((1, 1000)), 1.0) == 0.0
         assert pareto_k(1e-12 * np.random.default_rng(0).normal(size=(1, 1000)), 1.0) == 0.0
         assert pareto_k(np.linspace(0.0, 1e5, 1000)[None], 1.0) == np.inf
+
+    def test_a_tail_counts_by_its_size_and_not_by_its_shape(self) -> None:
+        heavy = np.random.default_rng(0).pareto(1.1, size=(1, 1000))
+        heavy /= np.ptp(heavy)
+        assert pareto_k(0.005 * heavy, 1.0) > 0.7
+        assert not tail_counts(0.005 * heavy, 1000.0)
+        assert tail_counts(0.02 * heavy, 1000.0) and tail_counts(0.02 * heavy, 1e6)
+        # As few draws as these say little of what was not drawn.
+        assert tail_counts(0.005 * heavy, 100.0)
 
     def test_standard_errors_know_autocorrelation(self) -> None:
         rng = np.random.default_rng(0)

@@ -28,10 +28,12 @@ from corebayes.diagnostics import log_ratios
 from corebayes.modes import NEGLIGIBLE, prior_starts, unvisited_mode
 from corebayes.problem import Problem
 from corebayes.samplers.convergence import (
+    HEAVY,
     efficiency,
     max_rhat,
     pareto_k,
     standard_error,
+    tail_counts,
     tail_inflation,
 )
 from corebayes.samplers.exact import Exact, is_conjugate
@@ -212,7 +214,10 @@ def _certificate(coreset: Coreset, sampled: _Sampled, tol: float, ratios: Array)
     u = np.exp(ratios - log_mean)
     share = efficiency(u, independent=sampled.independent)
     # Against what the draws are of: π / π_w, or π / q.
-    k = pareto_k(ratios + np.log(np.maximum(weights, np.exp(-700.0))), share)
+    drawn = ratios + np.log(np.maximum(weights, np.exp(-700.0)))
+    shape = pareto_k(drawn, share)
+    # A tail that cannot count is none, but the error of so small a KL has it all the same.
+    k = shape if tail_counts(drawn, share * ratios.size) else min(shape, 0.0)
     effective = share * ratios.size / float(np.mean(np.square(weights * u)))
     trouble = _ratio_trouble(k, effective, ratios.size)
     if trouble is not None:
@@ -223,7 +228,7 @@ def _certificate(coreset: Coreset, sampled: _Sampled, tol: float, ratios: Array)
         "forward": weights * (u * (ratios - mean_ur) - (u - 1.0)),
         "symmetrised": weights * (u * (ratios - mean_ur) - ratios),
     }
-    inflation = tail_inflation(k, ratios.size)
+    inflation = tail_inflation(min(shape, HEAVY), ratios.size)
     error = {
         name: inflation * standard_error(values, independent=sampled.independent)
         for name, values in influence.items()
