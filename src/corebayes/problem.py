@@ -19,7 +19,7 @@ Answer = TypeVar("Answer")
 
 
 class OutOfTimeError(Exception):
-    """A pass was asked for after the deadline; the loop that set it ends there."""
+    """A pass or draws were asked for after the deadline; the loop that set it ends there."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Problem:
     closed_form: Any = field(default=None, repr=False)
     """What the closed-form geometry derives from the statistics, once."""
     deadline: float | None = None
-    """When, by `time.perf_counter`, no further pass is begun."""
+    """When, by `time.perf_counter`, no further pass and no draws are begun."""
 
     def __post_init__(self) -> None:
         if self.budget is not None and self.executor == Inline():
@@ -46,10 +46,14 @@ class Problem:
 
     def ask(self, query: Query[Answer], rows: Indices | None = None) -> Answer:
         """One pass over all rows, or over the given sorted row numbers."""
-        if self.deadline is not None and time.perf_counter() > self.deadline:
-            raise OutOfTimeError
+        self.check_time()
         self.rows_scanned += self.data.num_rows if rows is None else rows.size
         return scan(query, self.data, self.executor, rows, self.budget, self.log)
+
+    def check_time(self) -> None:
+        """Raise when the deadline has passed; asked before anything that takes long."""
+        if self.deadline is not None and time.perf_counter() > self.deadline:
+            raise OutOfTimeError
 
     @cached_property
     def statistics(self) -> Any:

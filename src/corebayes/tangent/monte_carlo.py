@@ -130,6 +130,7 @@ class MonteCarlo(ScannedGeometry):
         weights: Array,
         start: Array | None = None,
     ) -> MonteCarloSpace:
+        problem.check_time()
         sampler = self.sampler or (EXACT if is_conjugate(problem.model) else ROUGH_LAPLACE)
         draws, location = sampler.draw(
             rng, problem.model, points.rows, weights, self.num_draws, start
