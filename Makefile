@@ -1,7 +1,7 @@
 # make setup   create .venv with pinned versions (once; both commands below do it)
 # make demo    compress 1,000,000 rows, sample, certify, draw demo/demo.png
 # make test    lint, format check, types, tests
-# make test-slow   the tests marked slow, which take a quarter of an hour more
+# make test-slow   the tests marked slow, which take some seven minutes more
 # make docs    run the tutorials and write the site to build/docs
 
 VENV := .venv
