@@ -28,6 +28,8 @@ T = TypeVar("T")
 # be nearly constant under π_w and yet be all that keeps π_w from leaving, like a count of zero
 # far out, and damping in proportion to its variance does not keep it.
 PARTS, PARTLY_DAMPED = 5, 1.0
+# The least share of ½ Var_w r that is worth a look within a nat.
+NEAR_SHARE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +48,9 @@ class NaturalGradient:
     stay as they are."""
     tolerance: float = 1e-10
     """Stop when a step promises to lower KL by less than this, in nats."""
-    least_share: float = 0.01
-    """Stop when a step promises to lower ½ Var_w r by less than this share of it; only within a
-    nat, since farther away ½ Var_w r is worthless."""
+    least_share: float = 0.0
+    """Stop when a step promises to lower ½ Var_w r by less than this share of it; within a nat,
+    where ½ Var_w r is close to KL, a hundredth is always too little."""
 
     def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
         # All looks share their random numbers, so that KL is compared along one smooth curve.
@@ -89,8 +91,10 @@ class NaturalGradient:
 
     def _worth(self, half_variance: float) -> float:
         """The least fall of KL that is worth a look, where ½ Var_w r is so much."""
-        share = self.least_share * half_variance if half_variance < 1.0 else 0.0
-        return max(self.tolerance, share)
+        if not np.isfinite(half_variance):
+            return self.tolerance
+        share = max(self.least_share, NEAR_SHARE if half_variance < 1.0 else 0.0)
+        return max(self.tolerance, share * half_variance)
 
 
 def _damped_target(moments: Moments, weights: Array, damping: float) -> Array:
