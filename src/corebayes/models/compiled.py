@@ -6,7 +6,8 @@ work:
 
 - Each loop does one thing to a chunk of values that stays in the first cache, so its constants
   stay in registers and several of its iterations are under way at once.
-- A chunk is flat, with y repeated for every draw: few draws are as quick as many.
+- A chunk is flat, with y repeated for every draw: few draws are as quick as many. With many draws
+  it is one row, which may need less than its neighbours: a large count no exponential.
 - No branch depends on one value: `a if c else b` becomes a select. Conditions are such that a NaN
   falls through to the side that keeps it, since a pass finds bad rows by their NaN.
 - Sums run over rows in order, so that the same call gives the same bits on any thread.
@@ -32,11 +33,13 @@ from corebayes.types import Array
 
 # Values in a chunk: its five buffers of 4 kB stay in a first cache of 32 kB.
 CHUNK = 512
+# Draws from which one row is a chunk.
+LONG_ROW = 64
 # Beyond this η the rate of the log link is a quadratic: see PoissonRegression.
 LAST_EXPONENT = 300.0
 
 # e^−η is less than half a unit in the last place of η beyond this.
-SOFTPLUS_IS_ETA = 40.0
+SOFTPLUS_IS_ETA = 34.0
 
 LN2 = 0.6931471805599453
 LN2_HIGH = 0.6931471803691238  # of 33 bits: its product with an exponent is exact
@@ -155,17 +158,23 @@ def _poisson_softplus(eta: Array, y: Array, p0: float, p1: float, t: Array, g: A
     """f = y log λ − λ, λ = log(1 + e^η) = max(η, 0) + log(1 + e^{−|η|}).
 
     For η < 0, log λ = η + log(λ/e^η), which still holds where e^η underflows. Where λ = η to the
-    last bit, a chunk of large counts needs no exponential and one logarithm.
+    last bit, a chunk of large counts needs no exponential and one logarithm; a chunk of zeros
+    needs no log λ.
     """
-    lowest = SOFTPLUS_IS_ETA + 1.0
+    lowest, largest = SOFTPLUS_IS_ETA + 1.0, 0.0
     for i in range(eta.size):
         lowest = eta[i] if eta[i] < lowest else lowest
+        largest = y[i] if y[i] > largest else largest
     if lowest > SOFTPLUS_IS_ETA:
         for i in range(eta.size):
             eta[i] = y[i] * _log(eta[i]) - eta[i]
         return
     for i in range(eta.size):
         t[i] = _exp(-abs(eta[i]))
+    if largest == 0.0:
+        for i in range(eta.size):
+            eta[i] = -((0.0 if eta[i] < 0.0 else eta[i]) + t[i] * _log1p_slope(t[i]))
+        return
     for i in range(eta.size):
         slope = _log1p_slope(t[i])
         rate = (0.0 if eta[i] < 0.0 else eta[i]) + t[i] * slope
@@ -224,7 +233,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def _rows_at_once(num_draws: int) -> int:
-    return max(1, CHUNK // max(1, num_draws))
+    return 1 if num_draws >= LONG_ROW else CHUNK // max(1, num_draws)
 
 
 def _apply(family: Family, eta: Array, y: Array, p0: float, p1: float, work: Array) -> None:

@@ -52,6 +52,10 @@ class MonteCarloSpace:
     def _scale(self) -> float:
         return 1.0 / np.sqrt(self.draws.shape[0])
 
+    @cached_property
+    def _averaging(self) -> Array:
+        return np.ones(len(self.draws)) / len(self.draws)
+
     def embed(self, block: Block, *, reuse: bool = False) -> Centred:
         """Cost: n·S potentials."""
         out = scratch("centred", (len(block), len(self.draws))) if reuse else None
@@ -59,7 +63,7 @@ class MonteCarloSpace:
         num_draws = values.shape[1]
         level = np.abs(values[:, 0])
         # Centring first keeps the variance of a narrow posterior from cancelling.
-        values -= (values @ np.full(num_draws, 1.0 / num_draws))[:, None]
+        values -= (values @ self._averaging)[:, None]
         squared_norms = np.vecdot(values, values) / num_draws
         flat = squared_norms <= np.square(FLAT * level)
         if flat.any():
