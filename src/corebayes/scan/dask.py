@@ -68,8 +68,10 @@ class Dask:
         query = _Parcel((work.query, work.block_rows), "the query with its model")
         crew = _Crew(self.client, query, self._data, self._suspects)
         tasks = _tasks(shards, crew.num_threads())
-        deadline = None if self.deadline is None else len(tasks[0].shards) * self.deadline
-        for answers in dispatch(crew, tasks, deadline):
+        size = len(tasks[0].shards)
+        deadline = None if self.deadline is None else size * self.deadline
+        name = "shard" if size == 1 else f"group of {size} shards"
+        for answers in dispatch(crew, tasks, deadline, name):
             yield from answers
 
     def __repr__(self) -> str:

@@ -77,9 +77,11 @@ class _Progress:
     error: Exception | None = None
 
 
-def dispatch(crew: Crew, shards: Sequence[Any], deadline: float | None) -> Generator[Any]:
-    """The answers of all shards, in their order."""
-    book = _Book(crew, shards, deadline)
+def dispatch(
+    crew: Crew, shards: Sequence[Any], deadline: float | None, name: str = "shard"
+) -> Generator[Any]:
+    """The answers of all shards, in their order; `name` is what an error calls one of them."""
+    book = _Book(crew, shards, deadline, name)
     try:
         for number in range(len(shards)):
             while number not in book.answers:
@@ -101,6 +103,7 @@ class _Book:
     crew: Crew
     shards: Sequence[Any]
     deadline: float | None
+    name: str = "shard"
     answers: dict[int, Any] = field(default_factory=dict[int, Any])
     sendings: dict[int | None, _Sending] = field(default_factory=dict[int | None, _Sending])
     answered: int = 0
@@ -174,7 +177,7 @@ class _Book:
         if not final and any(s.number == number and not s.late for s in self.sendings.values()):
             return
         raise ShardError(
-            f"shard {number + 1} of {len(self.shards)} ({self.shards[number]}) failed "
+            f"{self.name} {number + 1} of {len(self.shards)} ({self.shards[number]}) failed "
             f"{progress.tries} times: {'; '.join(progress.troubles)}. If a shard honestly takes "
             "long, give the executor a longer deadline"
         ) from progress.error
