@@ -10,7 +10,7 @@
 (9, 1000)
 """
 
-from corebayes import diagnostics
+from corebayes import diagnostics, models
 from corebayes.adapters import (
     from_bambi,
     from_formula,
@@ -42,17 +42,7 @@ from corebayes.constructions import (
     Uniform,
 )
 from corebayes.files import load
-from corebayes.models import (
-    CustomModel,
-    GaussianMean,
-    LinearRegression,
-    LogisticRegression,
-    NegativeBinomialRegression,
-    Normal,
-    PoissonRegression,
-    StudentTRegression,
-    radial_basis,
-)
+from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
 from corebayes.sample import sample
 from corebayes.samplers import Exact, HitAndRun, Laplace
@@ -85,11 +75,9 @@ __all__ = [
     "ClosedForm",
     "Coreset",
     "CoresetMCMC",
-    "CustomModel",
     "Exact",
     "FrankWolfe",
     "FullPosterior",
-    "GaussianMean",
     "GivenDraws",
     "Guard",
     "HardThresholding",
@@ -99,21 +87,15 @@ __all__ = [
     "ImportanceSampling",
     "Laplace",
     "LineSearch",
-    "LinearRegression",
-    "LogisticRegression",
     "MonteCarlo",
     "NaturalGradient",
-    "NegativeBinomialRegression",
-    "Normal",
     "OrthogonalPursuit",
-    "PoissonRegression",
     "PseudoCoreset",
     "Quadratic",
     "QuasiNewton",
     "Realistic",
     "Report",
     "SparseVI",
-    "StudentTRegression",
     "SubsamplePosterior",
     "Uniform",
     "__version__",
@@ -128,7 +110,6 @@ __all__ = [
     "from_pymc",
     "load",
     "processes",
-    "radial_basis",
     "report",
     "sample",
     "to_bambi",
@@ -139,3 +120,4 @@ __all__ = [
     "to_pymc",
     "to_stan",
 ]
+__all__ += models.__all__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ import corebayes as cb
 from corebayes.constructions import Construction
 from corebayes.data import as_data
 from corebayes.data.frames import import_pyarrow
+from corebayes.models import BUILT_IN, GLM, NormalPriorModel
 from corebayes.scan.query import Executor
 from corebayes.types import Coreset, Data, Model
 
@@ -42,15 +43,11 @@ class Columns(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name != "formula"}
 
 
-# The options that say something to a model, beside the prior; any other is refused.
-MODELS: dict[str, tuple[Callable[..., Model], dict[str, str], dict[str, Any]]] = {
-    "logistic": (cb.LogisticRegression, {}, {}),
-    "poisson": (cb.PoissonRegression, {}, {"link": "softplus"}),
-    "poisson-log": (cb.PoissonRegression, {}, {"link": "log"}),
-    "linear": (cb.LinearRegression, {"noise_sd": "noise_sd"}, {}),
-    "gaussian": (cb.GaussianMean, {"noise_sd": "cov"}, {}),
-    "student-t": (cb.StudentTRegression, {"noise_sd": "scale", "df": "df"}, {}),
-    "negative-binomial": (cb.NegativeBinomialRegression, {"dispersion": "dispersion"}, {}),
+# Every name of a built-in model, with its class and the arguments that the name stands for.
+MODELS: dict[str, tuple[type[NormalPriorModel], Mapping[str, Any]]] = {
+    name: (model, settings)
+    for model in BUILT_IN.values()
+    for name, settings in model.command_line.items()
 }
 METHODS: dict[str, Callable[[], Construction]] = {
     "annealed-sparse-vi": cb.AnnealedSparseVI,
@@ -72,22 +69,22 @@ IN_MEMORY = (".csv", ".npz")
 
 def make_model(name: str, options: ModelOptions) -> Model:
     """The model of this name, or an error that lists the names there are."""
-    constructor, accepted, settings = _named(name, MODELS, "model")
-    arguments = {**settings, "prior": cb.Normal(0.0, options.prior_sd)}
-    if name != "gaussian":
+    constructor, settings = _named(name, MODELS, "model")
+    arguments: dict[str, Any] = {**settings, "prior": cb.Normal(0.0, options.prior_sd)}
+    if issubclass(constructor, GLM):
         arguments["intercept"] = options.intercept
     elif options.intercept:
-        raise ValueError("--intercept is for regressions; the gaussian model has no features")
+        raise ValueError(f"--intercept is for regressions; the {name} model has no features")
     for option in ("noise_sd", "df", "dispersion"):
         value: float | None = getattr(options, option)
         if value is None:
             continue
-        if option not in accepted:
+        if option not in constructor.flags:
             flag = "--" + option.replace("_", "-")
             raise ValueError(f"{flag} means nothing to the {name} model: leave it out")
         if not 0.0 < value < np.inf:
             raise ValueError(f"--{option.replace('_', '-')} must be positive, got {value:g}")
-        argument = accepted[option]
+        argument = constructor.flags[option]
         arguments[argument] = value**2 if argument == "cov" else value
     return constructor(**arguments)
 

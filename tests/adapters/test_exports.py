@@ -17,7 +17,6 @@ import pytest
 from numpyro.infer.util import potential_energy
 
 import corebayes as cb
-from corebayes.adapters import export_numpyro, export_pymc
 from corebayes.adapters.density_check import log_density
 from corebayes.adapters.export_numpyro import to_numpyro
 from corebayes.adapters.export_pymc import to_pymc
@@ -162,12 +161,16 @@ def test_named_coefficients_keep_their_names():
 
 
 def test_an_export_that_is_wrong_is_not_handed_over(monkeypatch):
-    right = export_numpyro._family
-    monkeypatch.setattr(export_numpyro, "_family", lambda parts, eta: right(parts, 1.0001 * eta))
+    right = cb.LogisticRegression.in_numpyro
+    monkeypatch.setattr(
+        cb.LogisticRegression, "in_numpyro", lambda *given: right(*given[:-1], 1.0001 * given[-1])
+    )
     with pytest.raises(RuntimeError, match="NumPyro model does not have the coreset's log density"):
         to_numpyro(regression("logistic"))
-    right_pymc = export_pymc._family
-    monkeypatch.setattr(export_pymc, "_family", lambda parts, eta: right_pymc(parts, eta + 1e-4))
+    right_pymc = cb.LinearRegression.in_pymc
+    monkeypatch.setattr(
+        cb.LinearRegression, "in_pymc", lambda *given: right_pymc(*given[:-1], given[-1] + 1e-4)
+    )
     with pytest.raises(RuntimeError, match="PyMC model does not have the coreset's log density"):
         to_pymc(regression("linear"))
 

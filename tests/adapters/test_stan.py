@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from corebayes.adapters.density_check import log_density
-from corebayes.adapters.stan import LINES, to_stan
+from corebayes.adapters.stan import to_stan
 from corebayes.samplers.exact import Exact
 from tests.adapters.test_exports import REGRESSIONS, WEIGHTS, numpyro_coreset, regression
 
@@ -93,7 +93,8 @@ def test_every_program_is_one_that_stan_accepts(name):
 
 def _all_families() -> str:
     terms = []
-    for number, line in enumerate(LINES.values()):
+    for number, (model, _) in enumerate(REGRESSIONS.values()):
+        line = model.stan
         whole = "_lpmf" in line
         term = line.replace("y[i]", "whole[i]" if whole else "real_y[i]")
         terms.append(f"if (family == {number}) target += weight[i] * {term};")

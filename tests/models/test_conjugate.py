@@ -10,13 +10,13 @@ from scipy import stats
 
 from corebayes.data import as_data
 from corebayes.models import (
-    Conjugate,
     GaussianMean,
     LinearRegression,
     LogisticRegression,
     Normal,
     PoissonRegression,
 )
+from corebayes.models.conjugate import Conjugate
 from corebayes.models.finite_differences import difference_gradient, difference_hessian
 
 PRIOR = Normal([0.4, -0.3, 0.1], [[1.5, 0.2, 0.0], [0.2, 0.7, -0.1], [0.0, -0.1, 2.0]])

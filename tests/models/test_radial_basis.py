@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corebayes.models import paper_radial_basis, radial_basis
+from corebayes.models.radial_basis import paper_radial_basis, radial_basis
 
 
 def test_features_are_the_formula():

@@ -97,17 +97,19 @@ def _weighted(model: NumpyroModel, rows: Block, weights: Array) -> Callable[[], 
 
 def _regression(parts: GlmParts, rows: Block, weights: Array) -> Callable[[], None]:
     numpyro = import_numpyro()
-    distributions: Any = numpyro.distributions
-    X, y = parts.design(rows), parts.target(rows)
+    jax: Any = importlib.import_module("jax")
+    model, prior = parts.model, parts.model.gaussian_prior
+    X, y = model.design(rows), model.exported_target(rows)
+    normal = numpyro.distributions.MultivariateNormal
 
     def weighted_regression() -> None:
         _warn_of_float32(weights)
-        prior = distributions.MultivariateNormal(parts.mean, covariance_matrix=parts.covariance)
-        coefficients = numpyro.sample(parts.name, prior)
+        distribution = normal(prior.mean, covariance_matrix=prior.covariance)
+        coefficients = numpyro.sample(parts.name, distribution)
         for position, name in enumerate(parts.columns):
             numpyro.deterministic(name, coefficients[position])
         with numpyro.plate("rows", weights.size), numpyro.handlers.scale(scale=weights):
-            numpyro.sample("y", _family(parts, X @ coefficients), obs=y)
+            numpyro.sample("y", model.in_numpyro(numpyro, jax, X @ coefficients), obs=y)
 
     return weighted_regression
 
@@ -121,23 +123,3 @@ def _warn_of_float32(weights: Array) -> None:
             UserWarning,
             stacklevel=3,
         )
-
-
-def _family(parts: GlmParts, eta: Any) -> Any:
-    distributions: Any = importlib.import_module("numpyro.distributions")
-    jax: Any = importlib.import_module("jax")
-    options = parts.options
-    match parts.family:
-        case "logistic":
-            return distributions.Bernoulli(logits=eta)
-        case "poisson_log":
-            return distributions.Poisson(jax.numpy.exp(eta))
-        case "poisson_softplus":
-            return distributions.Poisson(jax.nn.softplus(eta))
-        case "linear":
-            return distributions.Normal(eta, options["noise_sd"])
-        case "student_t":
-            return distributions.StudentT(options["df"], eta, options["scale"])
-        case "negative_binomial":
-            inverse = 1.0 / options["dispersion"]
-            return distributions.NegativeBinomial2(jax.numpy.exp(eta), inverse)

@@ -127,32 +127,15 @@ def density_of(exported: Any, names: Sequence[str]) -> Callable[[Array], float]:
 
 
 def _regression(parts: GlmParts, coreset: Coreset) -> Any:
-    pymc = import_pymc()
+    pymc, model = import_pymc(), parts.model
+    prior = model.gaussian_prior
     with pymc.Model(coords={"coefficient": list(coreset.model.parameter_names)}) as exported:
         coefficients = pymc.MvNormal(
-            parts.name, parts.mean, cov=parts.covariance, dims="coefficient"
+            parts.name, prior.mean, cov=prior.covariance, dims="coefficient"
         )
-        X = pymc.Data("coreset_X", parts.design(coreset.rows))
-        y = pymc.Data("coreset_y", parts.target(coreset.rows))
+        X = pymc.Data("coreset_X", model.design(coreset.rows))
+        y = pymc.Data("coreset_y", model.exported_target(coreset.rows))
         weights = pymc.Data(WEIGHTS, coreset.weights)
-        terms = pymc.logp(_family(parts, pymc.math.dot(X, coefficients)), y)
+        terms = pymc.logp(model.in_pymc(pymc, pymc.math.dot(X, coefficients)), y)
         pymc.Potential(POTENTIAL, (weights * terms).sum())
     return exported
-
-
-def _family(parts: GlmParts, eta: Any) -> Any:
-    pymc, options = import_pymc(), parts.options
-    match parts.family:
-        case "logistic":
-            return pymc.Bernoulli.dist(logit_p=eta)
-        case "poisson_log":
-            return pymc.Poisson.dist(mu=pymc.math.exp(eta))
-        case "poisson_softplus":
-            return pymc.Poisson.dist(mu=pymc.math.log1pexp(eta))
-        case "linear":
-            return pymc.Normal.dist(mu=eta, sigma=options["noise_sd"])
-        case "student_t":
-            return pymc.StudentT.dist(nu=options["df"], mu=eta, sigma=options["scale"])
-        case "negative_binomial":
-            inverse = 1.0 / options["dispersion"]
-            return pymc.NegativeBinomial.dist(mu=pymc.math.exp(eta), alpha=inverse)

@@ -18,20 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.adapters.glm_parts import Family, GlmParts, glm_parts
+from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.data.atomic import write_atomically
 from corebayes.models.glm import GLM
 from corebayes.types import Coreset
-
-# The family's log density of row i and the constants it takes; `eta` is X * beta.
-LINES: dict[Family, str] = {
-    "logistic": "bernoulli_logit_lpmf(y[i] | eta[i])",
-    "poisson_log": "poisson_log_lpmf(y[i] | eta[i])",
-    "poisson_softplus": "poisson_lpmf(y[i] | log1p_exp(eta[i]))",
-    "linear": "normal_lpdf(y[i] | eta[i], noise_sd)",
-    "student_t": "student_t_lpdf(y[i] | df, eta[i], scale)",
-    "negative_binomial": "neg_binomial_2_log_lpmf(y[i] | eta[i], inv(dispersion))",
-}
 
 PROGRAM = """data {{
   int<lower=0> M;
@@ -102,24 +92,25 @@ def to_stan(coreset: Coreset) -> StanExport:
 
 
 def _regression(parts: GlmParts, coreset: Coreset) -> StanExport:
-    design, target = parts.design(coreset.rows), parts.target(coreset.rows)
+    model, prior = parts.model, parts.model.gaussian_prior
+    design, target = model.design(coreset.rows), model.exported_target(coreset.rows)
     data = {
         "M": coreset.size,
         "D": design.shape[1],
         "X": design.tolist(),
         "y": target.tolist(),
         "weight": coreset.weights.tolist(),
-        "prior_mean": parts.mean.tolist(),
-        "prior_covariance": parts.covariance.tolist(),
-        **parts.options,
+        "prior_mean": prior.mean.tolist(),
+        "prior_covariance": prior.covariance.tolist(),
+        **model.constants,
     }
     whole = target.dtype.kind == "i"
     program = PROGRAM.format(
         target="array[M] int y" if whole else "vector[M] y",
-        constants="".join(f"  real<lower=0> {name};\n" for name in parts.options),
-        line=LINES[parts.family],
+        constants="".join(f"  real<lower=0> {name};\n" for name in model.constants),
+        line=model.stan,
     )
-    lines = f"for (i in 1:M)\n  target += weight[i] * {LINES[parts.family]};\n"
+    lines = f"for (i in 1:M)\n  target += weight[i] * {model.stan};\n"
     return StanExport(data=data, program=program, lines=lines)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -23,6 +24,11 @@ class Bound(NamedTuple):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NormalPriorModel(ABC):
     """A model whose prior is Normal and whose constructor arguments are plain values."""
+
+    command_line: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Names on the command line, each with the arguments that it stands for."""
+    flags: ClassVar[Mapping[str, str]] = {}
+    """Which numbers of the command line it takes, and as which argument."""
 
     prior: Normal = field(default_factory=Normal)
     bound: Bound | None = field(default=None, repr=False)
@@ -85,3 +91,11 @@ class NormalPriorModel(ABC):
         names = arguments.pop("names", None)
         model = cls(**arguments)
         return model if names is None else model.with_names(tuple(names))
+
+
+def check_positive(value: float, argument: str) -> None:
+    """Refuse anything but a positive, finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"{argument} must be a number, got {value!r}")
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"{argument} must be positive and finite, got {value!r}")

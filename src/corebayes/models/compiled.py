@@ -12,19 +12,22 @@ work:
   falls through to the side that keeps it, since a pass finds bad rows by their NaN.
 - Sums run over rows in order, so that the same call gives the same bits on any thread.
 
-In this file: exp and log, a function for each family, the loops over rows that use them, and how
-they are compiled: on first use, each on its own, kept on disk for the next process. It is one file
-because numba compiles anew when the file of a kept function changes, and looks at no other.
+In this file: exp and log for the families' kernels, the loops over rows that call a kernel, and how
+they are compiled: on first use, each on its own, kept on disk for the next process. numba compiles
+again when this file changes, and looks at no other, so a loop also carries a checksum of the file
+that its kernel is in.
 """
 
 from __future__ import annotations
 
-import math
+import inspect
 import os
 import threading
+import zlib
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,11 +38,6 @@ from corebayes.types import Array
 CHUNK = 512
 # Draws from which one row is a chunk.
 LONG_ROW = 64
-# Beyond this η the rate of the log link is a quadratic: see PoissonRegression.
-LAST_EXPONENT = 300.0
-
-# e^−η is less than half a unit in the last place of η beyond this.
-SOFTPLUS_IS_ETA = 34.0
 
 LN2 = 0.6931471805599453
 LN2_HIGH = 0.6931471803691238  # of 33 bits: its product with an exponent is exact
@@ -67,7 +65,7 @@ def _from_bits(bits: Any) -> float:
     return np.uint64(bits).view(np.float64)
 
 
-def _exp(x: float) -> float:
+def exp(x: float) -> float:
     """exp(x) for x ≤ 709, within 1.1 ulp; zero below −708, where doubles lose precision.
 
     exp(x) = 2ᵏ exp(r) with |r| ≤ ½ ln 2; a polynomial of degree 11 in r that interpolates at
@@ -89,7 +87,7 @@ def _exp(x: float) -> float:
     return 0.0 if x < -708.0 else power
 
 
-def _artanh_tail(z: float) -> float:
+def artanh_tail(z: float) -> float:
     """artanh(s)/s − 1 = s²/3 + s⁴/5 + … at z = s² ≤ 1/9.
 
     A polynomial of degree 10 that interpolates at Chebyshev points, within 7e-18.
@@ -104,20 +102,20 @@ def _artanh_tail(z: float) -> float:
     return z * (even + z * odd)
 
 
-def _log1p_unit(t: float) -> float:
+def log1p_unit(t: float) -> float:
     """log(1 + t) = 2 artanh(t/(2 + t)) for 0 ≤ t ≤ 1, within 2 ulp."""
     s = t / (2.0 + t)
-    return (s + s) + (s + s) * _artanh_tail(s * s)
+    return (s + s) + (s + s) * artanh_tail(s * s)
 
 
-def _log1p_slope(t: float) -> float:
+def log1p_slope(t: float) -> float:
     """log(1 + t)/t for 0 ≤ t ≤ 1, within 2 ulp."""
     inverse = 1.0 / (2.0 + t)
     s = t * inverse
-    return (inverse + inverse) + (inverse + inverse) * _artanh_tail(s * s)
+    return (inverse + inverse) + (inverse + inverse) * artanh_tail(s * s)
 
 
-def _log(x: float) -> float:
+def log(x: float) -> float:
     """log(x) for positive, finite and normal x, within 2 ulp.
 
     log(x) = k ln 2 + 2 artanh(s) with x = 2ᵏ m, √½ ≤ m < √2 and s = (m − 1)/(m + 1). As s² ≤ 0.03,
@@ -136,130 +134,49 @@ def _log(x: float) -> float:
     return k * LN2 + ((s + s) + (s + s) * (z * (even + z * odd)))
 
 
-def _log1p(x: float) -> float:
+def log1p(x: float) -> float:
     """log(1 + x) for finite x ≥ 0, within 2.5 ulp: what 1 + x rounds off is given back."""
     u = 1.0 + x
-    return _log(u) + (x - (u - 1.0)) / u
+    return log(u) + (x - (u - 1.0)) / u
 
 
-# Families. Each overwrites η by f(η, y): flat arrays of one length, two of them to work in.
+# A family overwrites η by f(η, y): flat arrays of one length, two constants, two arrays to work in.
+Kernel = Callable[[Array, Array, float, float, Array, Array], None]
 
 
-def _logistic(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -> None:
-    """y = ±1, m = yη: f = −log(1 + e^{−m}) = min(m, 0) − log(1 + e^{−|m|})."""
-    for i in range(eta.size):
-        t[i] = _exp(-abs(y[i] * eta[i]))
-    for i in range(eta.size):
-        m = y[i] * eta[i]
-        eta[i] = (0.0 if m > 0.0 else m) - _log1p_unit(t[i])
-
-
-def _poisson_softplus(eta: Array, y: Array, p0: float, p1: float, t: Array, g: Array) -> None:
-    """f = y log λ − λ, λ = log(1 + e^η) = max(η, 0) + log(1 + e^{−|η|}).
-
-    For η < 0, log λ = η + log(λ/e^η), which still holds where e^η underflows. Where λ = η to the
-    last bit, a chunk of large counts needs no exponential and one logarithm; a chunk of zeros
-    needs no log λ.
-    """
-    lowest, largest = SOFTPLUS_IS_ETA + 1.0, 0.0
-    for i in range(eta.size):
-        lowest = eta[i] if eta[i] < lowest else lowest
-        largest = y[i] if y[i] > largest else largest
-    if lowest > SOFTPLUS_IS_ETA:
-        for i in range(eta.size):
-            eta[i] = y[i] * _log(eta[i]) - eta[i]
-        return
-    for i in range(eta.size):
-        t[i] = _exp(-abs(eta[i]))
-    if largest == 0.0:
-        for i in range(eta.size):
-            eta[i] = -((0.0 if eta[i] < 0.0 else eta[i]) + t[i] * _log1p_slope(t[i]))
-        return
-    for i in range(eta.size):
-        slope = _log1p_slope(t[i])
-        rate = (0.0 if eta[i] < 0.0 else eta[i]) + t[i] * slope
-        g[i] = slope if eta[i] < 0.0 else rate
-        t[i] = rate
-    for i in range(eta.size):
-        log_rate = (eta[i] if eta[i] < 0.0 else 0.0) + _log(g[i])
-        eta[i] = y[i] * log_rate - t[i]
-
-
-def _poisson_log(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -> None:
-    """f = yη − e^η; beyond LAST_EXPONENT the second-order Taylor polynomial there for e^η."""
-    for i in range(eta.size):
-        t[i] = _exp(LAST_EXPONENT if eta[i] > LAST_EXPONENT else eta[i])
-    for i in range(eta.size):
-        excess = eta[i] - LAST_EXPONENT if eta[i] > LAST_EXPONENT else 0.0
-        eta[i] = y[i] * eta[i] - t[i] * (1.0 + excess * (1.0 + 0.5 * excess))
-
-
-def _student_t(eta: Array, y: Array, df: float, scale: float, t: Array, _: Array) -> None:
-    """f = −(df + 1)/2 · log(1 + ((y − η)/scale)²/df)."""
-    inverse_width = 1.0 / (scale * math.sqrt(df))
-    for i in range(eta.size):
-        residual = (y[i] - eta[i]) * inverse_width
-        eta[i] = -0.5 * (df + 1.0) * _log1p(residual * residual)
-
-
-def _negative_binomial(
-    eta: Array, y: Array, dispersion: float, p1: float, t: Array, _: Array
-) -> None:
-    """f = y min(x, 0) − r max(x, 0) − (y + r) log(1 + e^{−|x|}).
-
-    Here r = 1/dispersion and x = η − log r.
-    """
-    r = 1.0 / dispersion
-    log_dispersion = math.log(dispersion)
-    for i in range(eta.size):
-        t[i] = _exp(-abs(eta[i] + log_dispersion))
-    for i in range(eta.size):
-        x = eta[i] + log_dispersion
-        eta[i] = (-r if x > 0.0 else y[i]) * x - (y[i] + r) * _log1p_unit(t[i])
-
-
-Family = Callable[[Array, Array, float, float, Array, Array], None]
-
-FAMILIES: dict[str, Family] = {
-    "logistic": _logistic,
-    "poisson_softplus": _poisson_softplus,
-    "poisson_log": _poisson_log,
-    "student_t": _student_t,
-    "negative_binomial": _negative_binomial,
-}
-
-
-# Loops over rows, a chunk of them at a time. The family is a constant to the compiler.
+# Loops over rows, a chunk of them at a time. The kernel is a constant to the compiler.
 
 
 def _rows_at_once(num_draws: int) -> int:
     return 1 if num_draws >= LONG_ROW else CHUNK // max(1, num_draws)
 
 
-def _apply(family: Family, eta: Array, y: Array, p0: float, p1: float, work: Array) -> None:
+def _apply(kernel: Kernel, eta: Array, y: Array, p0: float, p1: float, work: Array) -> None:
     """Overwrite η, a flat chunk of y.size rows, by f(η, y)."""
     num_draws = eta.size // y.size
     repeated = work[0, : eta.size]
     for n in range(y.size):
         for s in range(num_draws):
             repeated[n * num_draws + s] = y[n]
-    family(eta, repeated, p0, p1, work[1, : eta.size], work[2, : eta.size])
+    kernel(eta, repeated, p0, p1, work[1, : eta.size], work[2, : eta.size])
 
 
-def _make_transform(family: Family) -> Callable[..., None]:
+def _make_transform(kernel: Kernel, checksum: int) -> Callable[..., None]:
     def transform(eta: Array, y: Array, p0: float, p1: float) -> None:
+        _ = checksum
         num_rows, num_draws = eta.shape
         step = _rows_at_once(num_draws)
         work = np.empty((3, step * num_draws))
         for first in range(0, num_rows, step):
             rows = slice(first, min(first + step, num_rows))
-            _apply(family, eta[rows].reshape(-1), y[rows], p0, p1, work)
+            _apply(kernel, eta[rows].reshape(-1), y[rows], p0, p1, work)
 
     return transform
 
 
-def _make_weighted_sums(family: Family) -> Callable[..., Array]:
+def _make_weighted_sums(kernel: Kernel, checksum: int) -> Callable[..., Array]:
     def weighted_sums(eta: Array, y: Array, weights: Array, p0: float, p1: float) -> Array:
+        _ = checksum
         num_rows, num_draws = eta.shape
         step = _rows_at_once(num_draws)
         work = np.empty((3, step * num_draws))
@@ -271,7 +188,7 @@ def _make_weighted_sums(family: Family) -> Callable[..., Array]:
             potentials = buffer[: source.size]
             for i in range(source.size):
                 potentials[i] = source[i]
-            _apply(family, potentials, y[rows], p0, p1, work)
+            _apply(kernel, potentials, y[rows], p0, p1, work)
             for n in range(first, rows.stop):
                 # A row of weight zero is passed over, even if its potential is not finite.
                 if weights[n] != 0.0:
@@ -284,14 +201,14 @@ def _make_weighted_sums(family: Family) -> Callable[..., Array]:
     return weighted_sums
 
 
-def transform(kernel: str, eta: Array, y: Array, p0: float = 0.0, p1: float = 0.0) -> None:
+def transform(kernel: Kernel, eta: Array, y: Array, p0: float = 0.0, p1: float = 0.0) -> None:
     """Overwrite the C-contiguous η (n, S) by f(η, y) with y (n,)."""
     _check(eta, y)
     _function("transform", kernel)(eta, y, p0, p1)
 
 
 def weighted_sums(
-    kernel: str, eta: Array, y: Array, weights: Array, p0: float = 0.0, p1: float = 0.0
+    kernel: Kernel, eta: Array, y: Array, weights: Array, p0: float = 0.0, p1: float = 0.0
 ) -> Array:
     """Σ_n w_n f(η_ns, y_n), shape (S,), leaving the C-contiguous η (n, S) as it is."""
     _check(eta, y)
@@ -324,22 +241,20 @@ def available() -> bool:
 # `contract` lets a·b + c be one fused operation. Dividing by zero is no exception.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
-MAKERS: dict[str, Callable[[Family], Callable[..., Any]]] = {
+MAKERS: dict[str, Callable[[Kernel, int], Callable[..., Any]]] = {
     "transform": _make_transform,
     "weighted_sums": _make_weighted_sums,
 }
 
-_functions: dict[tuple[str, str], Any] = {}
+_functions: dict[tuple[str, Kernel], Any] = {}
 _lock = threading.Lock()
 
 
-def _function(operation: str, kernel: str) -> Any:
-    """One operation on one family, compiled by the first thread that asks."""
+def _function(operation: str, kernel: Kernel) -> Any:
+    """One operation with one kernel, compiled by the first thread that asks."""
     function = _functions.get((operation, kernel))
     if function is not None:
         return function
-    if kernel not in FAMILIES:
-        raise ValueError(f"kernel must be one of {', '.join(FAMILIES)}; got {kernel!r}")
     if not available():
         raise ImportError(
             'compiled kernels need numba: pip install "corebayes[fast]", '
@@ -351,7 +266,7 @@ def _function(operation: str, kernel: str) -> Any:
         return _functions[operation, kernel]
 
 
-def _compile(operation: str, kernel: str) -> Any:
+def _compile(operation: str, kernel: Kernel) -> Any:
     """Compiled for one signature, so that a call has no types to look up."""
     numba = _taught_numba()
     double, array = numba.types.float64, numba.types.Array
@@ -359,7 +274,8 @@ def _compile(operation: str, kernel: str) -> Any:
     eta = array(double, 2, "C", readonly=reads_only)
     vectors = [array(double, 1, "A", readonly=True)] * (2 if reads_only else 1)
     signature = (eta, *vectors, double, double)
-    loop = MAKERS[operation](FAMILIES[kernel])
+    _extending().register_jitable(**OPTIONS)(kernel)
+    loop = MAKERS[operation](kernel, zlib.crc32(Path(inspect.getfile(kernel)).read_bytes()))
     try:
         return numba.njit(signature, cache=True, **OPTIONS)(loop)
     except Exception:
@@ -371,8 +287,7 @@ def _compile(operation: str, kernel: str) -> Any:
 @cache
 def _taught_numba() -> Any:
     """numba, once it knows the functions of this file."""
-    extending: Any = import_module("numba.extending")
-    numba: Any = import_module("numba")
+    extending, numba = _extending(), import_module("numba")
 
     def teach_cast(function: Callable[..., Any], source: Any, target: Any) -> None:
         """The same 64 bits as another type: no instruction at all."""
@@ -391,8 +306,11 @@ def _taught_numba() -> Any:
 
     teach_cast(_bits, numba.types.float64, numba.types.uint64)
     teach_cast(_from_bits, numba.types.uint64, numba.types.float64)
-    for function in (_exp, _artanh_tail, _log1p_unit, _log1p_slope, _log, _log1p):
-        extending.register_jitable(**OPTIONS)(function)
-    for function in (*FAMILIES.values(), _rows_at_once, _apply):
+    functions = (exp, artanh_tail, log1p_unit, log1p_slope, log, log1p, _rows_at_once, _apply)
+    for function in functions:
         extending.register_jitable(**OPTIONS)(function)
     return numba
+
+
+def _extending() -> Any:
+    return import_module("numba.extending")

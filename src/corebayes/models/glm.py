@@ -2,7 +2,9 @@
 
     f_n(θ) = ℓ(η_n, y_n),   η_n = x_nᵀθ,     ∇ f_n = ℓ'(η_n) x_n,    ∇² f_n = ℓ''(η_n) x_n x_nᵀ
 
-A family is one small class that gives ℓ and its derivatives in η. This one is complete:
+A family is one small class that gives ℓ and its derivatives in η. What other parts of the package
+ask of it is on the class too, where it is there: names on the command line, a compiled kernel, a
+line of Stan, the distribution in NumPyro and PyMC. This one is complete:
 
     @dataclass(frozen=True, kw_only=True, eq=False)
     class ExponentialRegression(GLM):
@@ -27,7 +29,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,14 +61,31 @@ class GLM(NormalPriorModel):
         return True
 
     @property
-    def kernel(self) -> str | None:
-        """The name of the compiled form of `log_density`, when there is one."""
+    def constants(self) -> dict[str, float]:
+        """The family's known constants, under the names of `stan`, in the order of the kernel."""
+        return {}
+
+    @property
+    def kernel(self) -> compiled.Kernel | None:
+        """The compiled form of `log_density`, when there is one."""
         return None
 
     @property
-    def kernel_parameters(self) -> tuple[float, ...]:
-        """The constants that the compiled form takes."""
-        return ()
+    def stan(self) -> str | None:
+        """The log density of row i in Stan, a function of y[i], eta[i] and the constants."""
+        return None
+
+    def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
+        """The distribution of y in NumPyro."""
+        raise NotImplementedError
+
+    def in_pymc(self, pymc: Any, eta: Any) -> Any:
+        """The distribution of y in PyMC."""
+        raise NotImplementedError
+
+    def exported_target(self, block: Block) -> NDArray[Any]:
+        """y as other libraries take it: labels and counts are whole numbers."""
+        return block.y if self.location_family else block.y.astype(np.int64)
 
     @abstractmethod
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
@@ -119,10 +138,10 @@ class GLM(NormalPriorModel):
         kernel = self.compiled_kernel(eta.size)
         if kernel is None:
             return self.log_density(eta, target[:, None], eta)
-        compiled.transform(kernel, eta, target, *self.kernel_parameters)
+        compiled.transform(kernel, eta, target, *self.constants.values())
         return eta
 
-    def compiled_kernel(self, num_values: int) -> str | None:
+    def compiled_kernel(self, num_values: int) -> compiled.Kernel | None:
         """The kernel for that many values, if they are worth a compiled loop and it is there."""
         return self.kernel if num_values >= COMPILED_FROM and compiled.available() else None
 
@@ -137,7 +156,7 @@ class GLM(NormalPriorModel):
         np.matmul(self.design(block), draws.T, out=eta)
         weights = np.ones(len(block)) if weights is None else weights
         return compiled.weighted_sums(
-            kernel, eta, self.target(block), weights, *self.kernel_parameters
+            kernel, eta, self.target(block), weights, *self.constants.values()
         )
 
     def _sum_in_parts(self, draws: Array, block: Block, weights: Array | None) -> Array:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.models.base import check_positive
 from corebayes.models.conjugate import solve_gaussian
 from corebayes.models.glm import GLM
-from corebayes.models.positive import check_positive
 from corebayes.types import Array, Block, Gaussian
 
 
@@ -30,6 +30,9 @@ class LinearRegression(GLM):
     Features are X as given; `radial_basis` makes those of Campbell and Beronov (2019), section 4.2.
     """
 
+    command_line = {"linear": {}}  # noqa: RUF012
+    flags = {"noise_sd": "noise_sd"}  # noqa: RUF012
+
     noise_sd: float = 1.0
 
     def __post_init__(self) -> None:
@@ -39,6 +42,20 @@ class LinearRegression(GLM):
     @property
     def location_family(self) -> bool:
         return True
+
+    @property
+    def constants(self) -> dict[str, float]:
+        return {"noise_sd": float(self.noise_sd)}
+
+    @property
+    def stan(self) -> str | None:
+        return "normal_lpdf(y[i] | eta[i], noise_sd)"
+
+    def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
+        return numpyro.distributions.Normal(eta, self.noise_sd)
+
+    def in_pymc(self, pymc: Any, eta: Any) -> Any:
+        return pymc.Normal.dist(mu=eta, sigma=self.noise_sd)
 
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         residual = np.subtract(y, eta, out=out)

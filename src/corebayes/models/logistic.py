@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.models.compiled import Kernel, exp, log1p_unit
 from corebayes.models.glm import GLM
 from corebayes.models.scratch import scratch
 from corebayes.models.sigmoid import sigmoid_pair
@@ -24,9 +26,24 @@ class LogisticRegression(GLM):
         ℓ = −log(1 + e^{−m}) = min(m, 0) − log(1 + e^{−|m|}).
     """
 
+    command_line = {"logistic": {}}  # noqa: RUF012
+
     @property
-    def kernel(self) -> str | None:
-        return "logistic"
+    def kernel(self) -> Kernel | None:
+        return logistic_kernel
+
+    @property
+    def stan(self) -> str | None:
+        return "bernoulli_logit_lpmf(y[i] | eta[i])"
+
+    def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
+        return numpyro.distributions.Bernoulli(logits=eta)
+
+    def in_pymc(self, pymc: Any, eta: Any) -> Any:
+        return pymc.Bernoulli.dist(logit_p=eta)
+
+    def exported_target(self, block: Block) -> NDArray[Any]:
+        return (self.target(block) > 0.0).astype(np.int64)
 
     def target(self, block: Block) -> Array:
         """Labels as ±1."""
@@ -84,3 +101,12 @@ def _minus_log_1p_exp2(x: Array) -> Array:
     np.maximum(x, 0.0, out=x)
     x *= -LN_2
     return np.subtract(x, tail, out=x)
+
+
+def logistic_kernel(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -> None:
+    """y = ±1, m = yη: f = −log(1 + e^{−m}) = min(m, 0) − log(1 + e^{−|m|})."""
+    for i in range(eta.size):
+        t[i] = exp(-abs(y[i] * eta[i]))
+    for i in range(eta.size):
+        m = y[i] * eta[i]
+        eta[i] = (0.0 if m > 0.0 else m) - log1p_unit(t[i])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.models.base import check_positive
+from corebayes.models.compiled import Kernel, exp, log1p_unit
 from corebayes.models.glm import GLM
 from corebayes.models.poisson import not_counts
-from corebayes.models.positive import check_positive
 from corebayes.models.scratch import scratch
 from corebayes.models.sigmoid import log1p_exp_minus_abs, sigmoid_pair
 from corebayes.types import Array
@@ -24,6 +27,9 @@ class NegativeBinomialRegression(GLM):
         ℓ = y x − (y + r) log(1 + eˣ) = y min(x, 0) − r max(x, 0) − (y + r) log(1 + e^{−|x|}).
     """
 
+    command_line = {"negative-binomial": {}}  # noqa: RUF012
+    flags = {"dispersion": "dispersion"}  # noqa: RUF012
+
     dispersion: float = 1.0
 
     def __post_init__(self) -> None:
@@ -31,12 +37,23 @@ class NegativeBinomialRegression(GLM):
         check_positive(self.dispersion, "dispersion")
 
     @property
-    def kernel(self) -> str | None:
-        return "negative_binomial"
+    def constants(self) -> dict[str, float]:
+        return {"dispersion": float(self.dispersion)}
 
     @property
-    def kernel_parameters(self) -> tuple[float, ...]:
-        return (self.dispersion,)
+    def kernel(self) -> Kernel | None:
+        return negative_binomial_kernel
+
+    @property
+    def stan(self) -> str | None:
+        return "neg_binomial_2_log_lpmf(y[i] | eta[i], inv(dispersion))"
+
+    def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
+        distributions = numpyro.distributions
+        return distributions.NegativeBinomial2(jax.numpy.exp(eta), 1.0 / self.dispersion)
+
+    def in_pymc(self, pymc: Any, eta: Any) -> Any:
+        return pymc.NegativeBinomial.dist(mu=pymc.math.exp(eta), alpha=1.0 / self.dispersion)
 
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         r = 1.0 / self.dispersion
@@ -72,3 +89,19 @@ class NegativeBinomialRegression(GLM):
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return not_counts(y), "counts must be 0, 1, 2, …"
+
+
+def negative_binomial_kernel(
+    eta: Array, y: Array, dispersion: float, p1: float, t: Array, _: Array
+) -> None:
+    """f = y min(x, 0) − r max(x, 0) − (y + r) log(1 + e^{−|x|}).
+
+    Here r = 1/dispersion and x = η − log r.
+    """
+    r = 1.0 / dispersion
+    log_dispersion = math.log(dispersion)
+    for i in range(eta.size):
+        t[i] = exp(-abs(eta[i] + log_dispersion))
+    for i in range(eta.size):
+        x = eta[i] + log_dispersion
+        eta[i] = (-r if x > 0.0 else y[i]) * x - (y[i] + r) * log1p_unit(t[i])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.models.compiled import Kernel, exp, log, log1p_slope
 from corebayes.models.glm import GLM
 from corebayes.models.log_softplus import log_softplus, log_softplus_derivatives
 from corebayes.models.scratch import scratch
@@ -16,6 +17,8 @@ from corebayes.types import Array
 
 # Where the log link's exponential ends: e³⁰⁰ can still be squared and summed over any data.
 LAST_EXPONENT = 300.0
+# e^−η is less than half a unit in the last place of η beyond this.
+SOFTPLUS_IS_ETA = 34.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,6 +31,8 @@ class PoissonRegression(GLM):
     and concave; no data have a rate of 10¹³⁰.
     """
 
+    command_line = {"poisson": {"link": "softplus"}, "poisson-log": {"link": "log"}}  # noqa: RUF012
+
     link: Literal["softplus", "log"] = "softplus"
 
     def __post_init__(self) -> None:
@@ -36,8 +41,22 @@ class PoissonRegression(GLM):
             raise ValueError(f"link must be 'softplus' or 'log', got {self.link!r}")
 
     @property
-    def kernel(self) -> str | None:
-        return f"poisson_{self.link}"
+    def kernel(self) -> Kernel | None:
+        return log_kernel if self.link == "log" else softplus_kernel
+
+    @property
+    def stan(self) -> str | None:
+        if self.link == "log":
+            return "poisson_log_lpmf(y[i] | eta[i])"
+        return "poisson_lpmf(y[i] | log1p_exp(eta[i]))"
+
+    def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
+        rate = jax.numpy.exp if self.link == "log" else jax.nn.softplus
+        return numpyro.distributions.Poisson(rate(eta))
+
+    def in_pymc(self, pymc: Any, eta: Any) -> Any:
+        rate = pymc.math.exp if self.link == "log" else pymc.math.log1pexp
+        return pymc.Poisson.dist(mu=rate(eta))
 
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         if self.link == "log":
@@ -99,3 +118,43 @@ def _log_link_derivatives(eta: Array, y: Array, order: int) -> tuple[Array, ...]
     if order == 2:
         return first, second
     return first, second, np.broadcast_to(-rate * (eta <= LAST_EXPONENT), first.shape)
+
+
+def softplus_kernel(eta: Array, y: Array, p0: float, p1: float, t: Array, g: Array) -> None:
+    """f = y log λ − λ, λ = log(1 + e^η) = max(η, 0) + log(1 + e^{−|η|}).
+
+    For η < 0, log λ = η + log(λ/e^η), which still holds where e^η underflows. Where λ = η to the
+    last bit, a chunk of large counts needs no exponential and one logarithm; a chunk of zeros
+    needs no log λ.
+    """
+    lowest, largest = SOFTPLUS_IS_ETA + 1.0, 0.0
+    for i in range(eta.size):
+        lowest = eta[i] if eta[i] < lowest else lowest
+        largest = y[i] if y[i] > largest else largest
+    if lowest > SOFTPLUS_IS_ETA:
+        for i in range(eta.size):
+            eta[i] = y[i] * log(eta[i]) - eta[i]
+        return
+    for i in range(eta.size):
+        t[i] = exp(-abs(eta[i]))
+    if largest == 0.0:
+        for i in range(eta.size):
+            eta[i] = -((0.0 if eta[i] < 0.0 else eta[i]) + t[i] * log1p_slope(t[i]))
+        return
+    for i in range(eta.size):
+        slope = log1p_slope(t[i])
+        rate = (0.0 if eta[i] < 0.0 else eta[i]) + t[i] * slope
+        g[i] = slope if eta[i] < 0.0 else rate
+        t[i] = rate
+    for i in range(eta.size):
+        log_rate = (eta[i] if eta[i] < 0.0 else 0.0) + log(g[i])
+        eta[i] = y[i] * log_rate - t[i]
+
+
+def log_kernel(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -> None:
+    """f = yη − e^η; beyond LAST_EXPONENT the second-order Taylor polynomial there for e^η."""
+    for i in range(eta.size):
+        t[i] = exp(LAST_EXPONENT if eta[i] > LAST_EXPONENT else eta[i])
+    for i in range(eta.size):
+        excess = eta[i] - LAST_EXPONENT if eta[i] > LAST_EXPONENT else 0.0
+        eta[i] = y[i] * eta[i] - t[i] * (1.0 + excess * (1.0 + 0.5 * excess))

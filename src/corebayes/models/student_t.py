@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.models.base import check_positive
+from corebayes.models.compiled import Kernel, log1p
 from corebayes.models.glm import GLM
-from corebayes.models.positive import check_positive
 from corebayes.types import Array
 
 
@@ -19,6 +22,9 @@ class StudentTRegression(GLM):
     With r = y − η,  ℓ = −(df + 1)/2 · log(1 + r² / (df · scale²)). Not log-concave: ℓ'' > 0
     where |r| > scale √df, so coreset posteriors may have several modes.
     """
+
+    command_line = {"student-t": {}}  # noqa: RUF012
+    flags = {"noise_sd": "scale", "df": "df"}  # noqa: RUF012
 
     df: float = 4.0
     scale: float = 1.0
@@ -37,12 +43,22 @@ class StudentTRegression(GLM):
         return True
 
     @property
-    def kernel(self) -> str | None:
-        return "student_t"
+    def constants(self) -> dict[str, float]:
+        return {"df": float(self.df), "scale": float(self.scale)}
 
     @property
-    def kernel_parameters(self) -> tuple[float, ...]:
-        return self.df, self.scale
+    def kernel(self) -> Kernel | None:
+        return student_t_kernel
+
+    @property
+    def stan(self) -> str | None:
+        return "student_t_lpdf(y[i] | df, eta[i], scale)"
+
+    def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
+        return numpyro.distributions.StudentT(self.df, eta, self.scale)
+
+    def in_pymc(self, pymc: Any, eta: Any) -> Any:
+        return pymc.StudentT.dist(nu=self.df, mu=eta, sigma=self.scale)
 
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         residual = np.subtract(y, eta, out=out)
@@ -76,3 +92,11 @@ class StudentTRegression(GLM):
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return ~np.isfinite(y), "targets must be finite numbers"
+
+
+def student_t_kernel(eta: Array, y: Array, df: float, scale: float, t: Array, _: Array) -> None:
+    """f = −(df + 1)/2 · log(1 + ((y − η)/scale)²/df)."""
+    inverse_width = 1.0 / (scale * math.sqrt(df))
+    for i in range(eta.size):
+        residual = (y[i] - eta[i]) * inverse_width
+        eta[i] = -0.5 * (df + 1.0) * log1p(residual * residual)
