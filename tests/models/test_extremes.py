@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from corebayes.models import PoissonRegression
-from corebayes.models.log_softplus import GAMMA
 from corebayes.models.poisson import LAST_EXPONENT
+from corebayes.models.special import GAMMA
 from corebayes.types import Block
 from tests.models.cases import FAMILIES, NAMES
 

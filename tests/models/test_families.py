@@ -15,7 +15,7 @@ import corebayes.models.glm as glm
 from corebayes.data import as_data
 from corebayes.models import GLM, LogisticRegression, NegativeBinomialRegression, Normal
 from corebayes.models.finite_differences import difference_gradient, difference_hessian
-from corebayes.models.scratch import LARGEST_KEPT
+from corebayes.models.special import LARGEST_KEPT
 from corebayes.types import Block
 from tests.models.cases import FAMILIES, NAMES, Family
 

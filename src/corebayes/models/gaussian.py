@@ -18,7 +18,7 @@ from corebayes.models.covariance import (
     from_variances,
 )
 from corebayes.models.prior import frozen_array
-from corebayes.models.scratch import scratch
+from corebayes.models.special import scratch
 from corebayes.types import Array, Block, Data, Gaussian
 
 

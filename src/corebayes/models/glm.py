@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from corebayes.models import compiled
 from corebayes.models.base import NormalPriorModel
 from corebayes.models.design import check_rows, coefficient_names
-from corebayes.models.scratch import scratch
+from corebayes.models.special import scratch
 from corebayes.types import Array, Block, Data
 
 # Values of η held at once in a sum over rows, 8 MB; a block of a pass is smaller.

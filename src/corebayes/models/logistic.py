@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel, exp, log1p_unit
 from corebayes.models.glm import GLM
-from corebayes.models.scratch import scratch
-from corebayes.models.sigmoid import sigmoid_pair
+from corebayes.models.special import scratch, sigmoid_pair
 from corebayes.types import Array, Block
 
 LOG2_E, LN_2 = float(np.log2(np.e)), float(np.log(2.0))

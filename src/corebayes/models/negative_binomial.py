@@ -13,8 +13,7 @@ from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel, exp, log1p_unit
 from corebayes.models.glm import GLM
 from corebayes.models.poisson import not_counts
-from corebayes.models.scratch import scratch
-from corebayes.models.sigmoid import log1p_exp_minus_abs, sigmoid_pair
+from corebayes.models.special import log1p_exp_minus_abs, scratch, sigmoid_pair
 from corebayes.types import Array
 
 

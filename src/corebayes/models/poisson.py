@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel, exp, log, log1p_slope
 from corebayes.models.glm import GLM
-from corebayes.models.log_softplus import log_softplus, log_softplus_derivatives
-from corebayes.models.scratch import scratch
-from corebayes.models.sigmoid import log1p_exp_minus_abs, sigmoid_pair
+from corebayes.models.special import (
+    log1p_exp_minus_abs,
+    log_softplus,
+    log_softplus_derivatives,
+    scratch,
+    sigmoid_pair,
+)
 from corebayes.types import Array
 
 # Where the log link's exponential ends: e³⁰⁰ can still be squared and summed over any data.

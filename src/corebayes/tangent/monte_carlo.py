@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.models.scratch import scratch
+from corebayes.models.special import scratch
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace

@@ -1,17 +1,21 @@
-"""The logarithm of softplus, log log(1 + e^η), with its derivatives, for any η.
+"""What the families share: functions without overflow, to full relative precision, and buffers.
 
-With e = e^η the first derivative is e / ((1 + e) log(1 + e)) = Σ_k γ_k (−e)^k, where the γ_k are
-the Adams–Bashforth coefficients (Hairer, Nørsett and Wanner, section III.1). Its own derivatives
-are differences of nearly equal numbers for small e, where the series is used instead.
+With e = e^η the first derivative of log log(1 + e^η) is e / ((1 + e) log(1 + e)) = Σ_k γ_k (−e)^k,
+where the γ_k are the Adams–Bashforth coefficients (Hairer, Nørsett and Wanner, section III.1). Its
+own derivatives are differences of nearly equal numbers for small e, where the series is used.
 """
 
 from __future__ import annotations
 
+import math
+import threading
+
 import numpy as np
 
-from corebayes.models.sigmoid import softplus
 from corebayes.types import Array
 
+# 8 MB: larger arrays are rare, and would stay in memory for the life of the thread.
+LARGEST_KEPT = 1 << 20
 # log(1 + e^η) = e^η and log log(1 + e^η) = η to the last bit below this.
 EXPONENTIAL_BELOW = -37.0
 # The closed forms lose three digits here; the series needs five terms.
@@ -20,6 +24,47 @@ GAMMA = np.array([1.0, 1 / 2, 5 / 12, 3 / 8, 251 / 720, 95 / 288])
 # k^power γ_k for the powers 0, 1 and 2, the highest k first.
 SERIES = [(GAMMA * np.arange(GAMMA.size) ** power)[::-1].tolist() for power in range(3)]
 TINY = np.finfo(np.float64).tiny
+
+
+class _Buffers(threading.local):
+    def __init__(self) -> None:
+        self.by_name: dict[str, Array] = {}
+
+
+_buffers = _Buffers()
+
+
+def scratch(name: str, shape: tuple[int, ...]) -> Array:
+    """An uninitialised array, valid until this thread asks for the same name again."""
+    size = math.prod(shape)
+    if size > LARGEST_KEPT:
+        return np.empty(shape)
+    flat = _buffers.by_name.get(name)
+    if flat is None or flat.size < size:
+        flat = _buffers.by_name[name] = np.empty(size)
+    return flat[:size].reshape(shape)
+
+
+def sigmoid_pair(x: Array) -> tuple[Array, Array]:
+    """σ(x) and 1 − σ(x) = σ(−x), both accurate when small."""
+    # exp(700) is finite; beyond it σ(x) is as good as zero.
+    odds_against = np.exp(-np.maximum(x, -700.0))
+    sigma = 1.0 / (1.0 + odds_against)
+    return sigma, odds_against * sigma
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + eˣ)."""
+    # max(x, 0) + log(1 + e^{−|x|})
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def log1p_exp_minus_abs(x: Array, name: str) -> Array:
+    """log(1 + e^{−|x|}) in the scratch buffer of this name."""
+    result = np.abs(x, out=scratch(name, x.shape))
+    np.negative(result, out=result)
+    np.exp(result, out=result)
+    return np.log1p(result, out=result)
 
 
 def log_softplus(eta: Array, rate: Array, out: Array) -> Array:
