@@ -1,4 +1,4 @@
-"""Small weighted data sets with the same Bayesian posterior as the large one, and proof of it.
+"""Small weighted data sets with the same Bayesian posterior as the large one, and how close it is.
 
 >>> import numpy as np
 >>> import corebayes as cb
