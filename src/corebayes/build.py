@@ -19,7 +19,7 @@ from corebayes.arguments import (
     checked_size,
     checked_sizes,
 )
-from corebayes.checkpoint import open_journal, run_identity
+from corebayes.checkpoint import check_folder, open_journal, run_identity
 from corebayes.constructions import AnnealedSparseVI, Construction, Info, PathConstruction
 from corebayes.constructions.construction import GrowingConstruction
 from corebayes.data import as_data
@@ -74,6 +74,7 @@ def build(
     tol = checked_positive("tol", tol)
     max_time = checked_positive("max_time", max_time)
     seed, budget = checked_seed(seed), as_budget(memory)
+    check_folder(checkpoint)
     method = method or AnnealedSparseVI()
     check_can_start(method, start, size)
     rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
@@ -114,6 +115,7 @@ def build_path(
     wanted = checked_sizes(sizes)
     max_time = checked_positive("max_time", max_time)
     seed, budget = checked_seed(seed), as_budget(memory)
+    check_folder(checkpoint)
     rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
     check_enough_rows(wanted[-1], rows)
     passed: dict[int, Any] = {}

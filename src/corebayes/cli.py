@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -21,6 +22,7 @@ from typer import Argument, Option
 
 import corebayes as cb
 from corebayes.constructions.construction import expected_passes
+from corebayes.data.atomic import replacing
 from corebayes.experiments import command as experiments
 from corebayes.inputs import (
     METHODS,
@@ -36,6 +38,7 @@ from corebayes.inputs import (
 )
 from corebayes.interrupts import exit_code
 from corebayes.logs import FORMS, JsonLines, logger, write_lines
+from corebayes.outputs import ROOM, probe_output, write_or_keep
 from corebayes.report import command as reports
 from corebayes.steps import show_steps
 from corebayes.types import Coreset, Data
@@ -183,7 +186,9 @@ def build(
     """
     if size is None and tol is None:
         raise ValueError("give --size (how many rows to keep) or --tol (how small KL must be)")
-    _check_output(out, ".parquet")
+    probe_output(out, ".parquet")
+    if out.exists() and rows.exists() and out.samefile(rows):
+        raise ValueError(f"--out {out} is the file with the rows: name another")
     if log is not None:
         write_lines(sys.stderr, log)
     earlier = None if start is None else cb.load(start)
@@ -215,7 +220,7 @@ def build(
         "command": shlex.join(["corebayes", *context.obj]),
     }
     coreset = replace(coreset, provenance=provenance)
-    coreset.save(str(out))
+    write_or_keep(coreset.save, out, f"the coreset of {coreset.size} rows", beside=checkpoint)
     _print_build(_described(coreset, out), as_json=as_json)
     if coreset.reason == "interrupted":
         again = "" if checkpoint is None else "; the same command goes on from the checkpoint"
@@ -234,16 +239,17 @@ def sample(
     as_json: Json = False,
 ) -> None:
     """Draw from the coreset posterior with NUTS and summarise it."""
-    if out is not None:
-        _check_output(out, ".nc")
     loaded = cb.load(coreset)
+    if out is not None:
+        # Eight bytes for every number of a draw, of which seven say how it went.
+        probe_output(out, ".nc", num_bytes=ROOM + 8 * draws * chains * (loaded.model.dim + 7))
     began = time.perf_counter()
     with show_steps() as steps:
         steps.begin("sampling the coreset posterior")
         draw_data = cb.sample(loaded, draws=draws, chains=chains, seed=seed, progress=False)
     seconds = time.perf_counter() - began
     if out is not None:
-        _write_netcdf(draw_data, out)
+        write_or_keep(partial(_write_netcdf, draw_data), out, "the file of draws")
     from corebayes.summary import summarise
 
     parameters = summarise(draw_data.posterior)
@@ -410,21 +416,8 @@ def _summary_table(parameters: list[dict[str, Any]]) -> Table:
 
 
 def _write_netcdf(draw_data: Any, out: Path) -> None:
-    """Whole or not at all."""
-    unfinished = out.with_name(f".{out.name}.unfinished")
-    try:
-        draw_data.to_netcdf(str(unfinished))
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _check_output(path: Path, suffix: str) -> None:
-    """Before the work, not after it."""
-    if path.suffix != suffix:
-        raise ValueError(f"--out must end in {suffix}, got {path}")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} is not there")
+    with replacing(out) as path:
+        draw_data.to_netcdf(str(path))
 
 
 def _read(rows: Path, columns: Columns) -> Data:

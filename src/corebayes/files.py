@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -42,8 +41,6 @@ def save(coreset: Coreset, path: str | os.PathLike[str]) -> None:
     x0, x1, … and y. A model without `config()` is saved by its name only: see `load`.
     """
     _check_points(coreset.indices, coreset.weights, coreset.num_rows)
-    if not Path(path).parent.is_dir():
-        raise FileNotFoundError(f"cannot save {path}: the folder {Path(path).parent} is not there")
     fields = layout.plan(
         coreset.rows,
         column_names=coreset.provenance.get("column_names") or (),

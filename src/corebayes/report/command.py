@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from corebayes.files import load
 from corebayes.inputs import columns_of, make_executor, read_rows
+from corebayes.outputs import probe_output
 from corebayes.report import report as write_report
 from corebayes.steps import show_steps
 
@@ -44,10 +45,7 @@ def report(
     Verdict, posterior, rows, cost and how to reproduce it, in one file that fetches nothing. The
     columns are those the coreset was built with unless others are named.
     """
-    if out.suffix not in (".html", ".htm"):
-        raise ValueError(f"--out must end in .html, got {out}")
-    if not out.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {out}: the folder {out.parent} is not there")
+    probe_output(out, ".html", ".htm")
     loaded, rows = load(coreset), None
     if data is not None:
         with show_steps() as steps:
