@@ -21,6 +21,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 import corebayes as cb
+from corebayes.checkpoint import check_folder
 from corebayes.constructions.construction import expected_passes
 from corebayes.data.atomic import replacing
 from corebayes.experiments import command as experiments
@@ -187,6 +188,7 @@ def build(
     if size is None and tol is None:
         raise ValueError("give --size (how many rows to keep) or --tol (how small KL must be)")
     probe_output(out, ".parquet")
+    check_folder(checkpoint)
     if out.exists() and rows.exists() and out.samefile(rows):
         raise ValueError(f"--out {out} is the file with the rows: name another")
     if log is not None:
