@@ -143,6 +143,8 @@ class _Run:
     method: Construction
     seed: int
     rng: np.random.Generator
+    fingerprint: str
+    """Taken at the beginning: a hash of all that is in memory would hold up Ctrl-C at the end."""
     state: Any = None
     trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     began: float = field(default_factory=time.perf_counter)
@@ -160,7 +162,7 @@ class _Run:
         # The budget is looked at before the first row is.
         problem = Problem(model, data, executor or Inline(), budget)
         problem.model = model.bind(data)
-        return cls(problem, method, seed, np.random.default_rng(seed))
+        return cls(problem, method, seed, np.random.default_rng(seed), data.fingerprint())
 
     @contextmanager
     def recorded(
@@ -281,7 +283,7 @@ class _Run:
             "version": __version__,
             "method": repr(self.method),
             "seed": self.seed,
-            "data": data.fingerprint(),
+            "data": self.fingerprint,
             "column_names": list(data.column_names),
             "target_name": data.target_name,
             "seconds": time.perf_counter() - self.began,

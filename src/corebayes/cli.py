@@ -173,6 +173,7 @@ def build(
     on_bad: OnBad = "raise",
     workers: Workers = None,
     scheduler: Scheduler = None,
+    tls: reports.Tls = None,
     checkpoint: Annotated[
         Path | None,
         Option(help="Folder that keeps the work; the same command goes on from there."),
@@ -201,7 +202,7 @@ def build(
     columns = Columns(target, split(features), counts, on_bad, formula)
     data = _read(rows, columns)
     _announce(data, construction, size)
-    with make_executor(workers, scheduler) as executor:
+    with make_executor(workers, scheduler, tls) as executor:
         coreset = cb.build(
             bayes,
             data,
@@ -288,6 +289,7 @@ def certify(
     seed: Seed = 1,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    tls: reports.Tls = None,
     memory: Memory = None,
     as_json: Json = False,
 ) -> int:
@@ -297,7 +299,7 @@ def certify(
     """
     loaded = cb.load(coreset)
     data = _read(rows, columns_of(loaded, target, features, counts))
-    with make_executor(workers, scheduler) as executor, show_steps() as steps:
+    with make_executor(workers, scheduler, tls) as executor, show_steps() as steps:
         steps.begin("certifying")
         if memory is None:
             executor = steps.watch(executor)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 _last = [int(signal.SIGINT)]
@@ -16,6 +20,21 @@ def listen() -> None:
 def exit_code() -> int:
     """What a shell expects of a program that the last signal ended: 130 or 143."""
     return 128 + _last[0]
+
+
+@contextmanager
+def leave_at_once() -> Generator[None]:
+    """Whoever interrupts does not wait for Python to take its modules down, which takes seconds on
+    a busy machine: files are closed and workers have ended by then."""
+    try:
+        yield
+    except SystemExit as end:
+        if end.code != exit_code():
+            raise
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(exit_code())
 
 
 def _interrupt(number: int, frame: Any) -> None:

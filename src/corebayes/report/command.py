@@ -17,6 +17,11 @@ from corebayes.steps import show_steps
 
 EXAMPLE = "Example: corebayes report coreset.parquet --data rows.parquet --out report.html"
 
+Tls = Annotated[
+    Path | None,
+    Option(help="Folder with ca.pem, cert.pem and key.pem, for --dask tls://host:8786."),
+]
+
 
 def report(
     coreset: Annotated[Path, Argument(help="A coreset that `corebayes build` wrote.")],
@@ -36,6 +41,7 @@ def report(
     scheduler: Annotated[
         str | None, Option("--dask", help="Address of a Dask scheduler, as tcp://host:8786.")
     ] = None,
+    tls: Tls = None,
     as_json: Annotated[
         bool, Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -51,7 +57,7 @@ def report(
         with show_steps() as steps:
             steps.begin("reading the rows")
             rows = read_rows(data, columns_of(loaded, target, features, counts))
-    with make_executor(workers, scheduler) as executor:
+    with make_executor(workers, scheduler, tls) as executor:
         written = write_report(
             loaded, rows, out=out, title=title, draws=draws, tol=tol, seed=seed, executor=executor
         )
