@@ -23,6 +23,7 @@ from corebayes.checkpoint import check_folder, open_journal, run_identity
 from corebayes.constructions import AnnealedSparseVI, Construction, Info, PathConstruction
 from corebayes.constructions.construction import GrowingConstruction
 from corebayes.data import as_data
+from corebayes.interrupts import is_interrupt
 from corebayes.logs import say
 from corebayes.problem import OutOfTimeError, Problem
 from corebayes.progress import make_progress
@@ -241,8 +242,8 @@ class _Run:
                     self.problem.deadline = self.began + OVERTIME * max_time
         except OutOfTimeError:
             return f"time limit of {max_time:g} s"
-        except KeyboardInterrupt:
-            if self.state.weights.size == 0:
+        except BaseException as error:
+            if not is_interrupt(error) or self.state.weights.size == 0:
                 raise
             return "interrupted"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -24,6 +25,7 @@ import corebayes as cb
 from corebayes.checkpoint import check_folder
 from corebayes.constructions.construction import expected_passes
 from corebayes.data.atomic import replacing
+from corebayes.data.frames import import_pyarrow
 from corebayes.experiments import command as experiments
 from corebayes.inputs import (
     METHODS,
@@ -37,7 +39,7 @@ from corebayes.inputs import (
     read_rows,
     split,
 )
-from corebayes.interrupts import exit_code
+from corebayes.interrupts import exit_code, is_interrupt
 from corebayes.logs import FORMS, JsonLines, logger, write_lines
 from corebayes.outputs import ROOM, probe_output, write_or_keep
 from corebayes.report import command as reports
@@ -65,6 +67,7 @@ app = typer.Typer(
 
 # What Typer makes of a KeyboardInterrupt.
 INTERRUPTED = 130
+NOTHING = "interrupted, nothing was written"
 # From so many rows on a build says beforehand what it will cost.
 MANY_ROWS = 1_000_000
 
@@ -116,11 +119,12 @@ def run(arguments: list[str]) -> NoReturn:
                 obj=arguments,
             )
             if code == INTERRUPTED:
-                raise _Interrupted("interrupted, nothing was written")
-        except _Interrupted as interrupted:
-            print(f"corebayes: {interrupted}", file=sys.stderr)
-            code = exit_code()
-        except Exception as error:
+                raise KeyboardInterrupt
+        except (Exception, KeyboardInterrupt) as error:
+            if is_interrupt(error) or isinstance(error, _Interrupted):
+                told = error if isinstance(error, _Interrupted) else NOTHING
+                print(f"corebayes: {told}", file=sys.stderr)
+                sys.exit(exit_code())
             if os.environ.get("COREBAYES_TRACEBACK"):
                 raise
             print(f"corebayes: {_sentence(error)}", file=sys.stderr)
@@ -189,6 +193,8 @@ def build(
     if size is None and tol is None:
         raise ValueError("give --size (how many rows to keep) or --tol (how small KL must be)")
     probe_output(out, ".parquet")
+    # Needed at the end: missing, it would cost the result, and Ctrl-C would wait for it.
+    import_pyarrow("pyarrow.parquet")
     check_folder(checkpoint)
     if out.exists() and rows.exists() and out.samefile(rows):
         raise ValueError(f"--out {out} is the file with the rows: name another")
@@ -246,6 +252,7 @@ def sample(
     if out is not None:
         # Eight bytes for every number of a draw, of which seven say how it went.
         probe_output(out, ".nc", num_bytes=ROOM + 8 * draws * chains * (loaded.model.dim + 7))
+        _import_netcdf()
     began = time.perf_counter()
     with show_steps() as steps:
         steps.begin("sampling the coreset posterior")
@@ -417,6 +424,15 @@ def _summary_table(parameters: list[dict[str, Any]]) -> Table:
         cells = [f"{value:.4g}" for value in (mean, sd, low, high)]
         table.add_row(name, *cells, f"{ess:,.0f}", f"{rhat:.3f}")
     return table
+
+
+def _import_netcdf() -> None:
+    """Before there are draws to write."""
+    try:
+        importlib.import_module("h5netcdf")
+    except ImportError as error:
+        error.add_note('writing draws needs h5netcdf: pip install "corebayes[sample]"')
+        raise
 
 
 def _write_netcdf(draw_data: Any, out: Path) -> None:
