@@ -461,7 +461,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> N
     print(f"corebayes: warning: {_one_line(str(message))}", file=sys.stderr)
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: BaseException) -> str:
     """What went wrong and what to do, on one line."""
     notes = " ".join(getattr(error, "__notes__", []))
     if hasattr(error, "format_message"):
