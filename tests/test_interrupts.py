@@ -136,3 +136,35 @@ def test_the_exit_code_is_that_of_the_signal():
         "except KeyboardInterrupt:\n    raise SystemExit(exit_code())"
     )
     assert subprocess.run([sys.executable, "-c", program], env=os.environ).returncode == 143
+
+
+def test_an_interrupt_while_python_tidies_up_is_not_dropped():
+    program = """
+import os, signal, time
+from corebayes.interrupts import exit_code, listen
+class Tidy:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+listen()
+try:
+    del (tidy := [Tidy()])[0]
+    time.sleep(30)
+except KeyboardInterrupt:
+    raise SystemExit(exit_code())
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=20).returncode == 143
+
+
+def test_ctrl_c_does_not_wait_for_the_block_under_way(tmp_path):
+    class Long(ColumnSums):
+        def answer(self, block, numbers):
+            time.sleep(3.0)
+            return super().answer(block, numbers)
+
+    data = as_data((np.ones((4000, 2)), np.ones(4000)))
+    threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        scan(Long(), data, Inline(2))
+    assert time.monotonic() - began < 2.0

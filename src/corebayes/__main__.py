@@ -18,10 +18,11 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    from corebayes.interrupts import listen
+    from corebayes.interrupts import leave_at_once, listen
 
     listen()
-    run(sys.argv[1:])
+    with leave_at_once():
+        run(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -19,10 +19,11 @@ from corebayes.arguments import (
     checked_size,
     checked_sizes,
 )
-from corebayes.checkpoint import open_journal, run_identity
+from corebayes.checkpoint import check_folder, open_journal, run_identity
 from corebayes.constructions import AnnealedSparseVI, Construction, Info, PathConstruction
 from corebayes.constructions.construction import GrowingConstruction
 from corebayes.data import as_data
+from corebayes.interrupts import is_interrupt
 from corebayes.logs import say
 from corebayes.problem import OutOfTimeError, Problem
 from corebayes.progress import make_progress
@@ -74,6 +75,7 @@ def build(
     tol = checked_positive("tol", tol)
     max_time = checked_positive("max_time", max_time)
     seed, budget = checked_seed(seed), as_budget(memory)
+    check_folder(checkpoint)
     method = method or AnnealedSparseVI()
     check_can_start(method, start, size)
     rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
@@ -114,6 +116,7 @@ def build_path(
     wanted = checked_sizes(sizes)
     max_time = checked_positive("max_time", max_time)
     seed, budget = checked_seed(seed), as_budget(memory)
+    check_folder(checkpoint)
     rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
     check_enough_rows(wanted[-1], rows)
     passed: dict[int, Any] = {}
@@ -141,6 +144,8 @@ class _Run:
     method: Construction
     seed: int
     rng: np.random.Generator
+    fingerprint: str
+    """Taken at the beginning: a hash of all that is in memory would hold up Ctrl-C at the end."""
     state: Any = None
     trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     began: float = field(default_factory=time.perf_counter)
@@ -158,7 +163,7 @@ class _Run:
         # The budget is looked at before the first row is.
         problem = Problem(model, data, executor or Inline(), budget)
         problem.model = model.bind(data)
-        return cls(problem, method, seed, np.random.default_rng(seed))
+        return cls(problem, method, seed, np.random.default_rng(seed), data.fingerprint())
 
     @contextmanager
     def recorded(
@@ -237,8 +242,8 @@ class _Run:
                     self.problem.deadline = self.began + OVERTIME * max_time
         except OutOfTimeError:
             return f"time limit of {max_time:g} s"
-        except KeyboardInterrupt:
-            if self.state.weights.size == 0:
+        except BaseException as error:
+            if not is_interrupt(error) or self.state.weights.size == 0:
                 raise
             return "interrupted"
 
@@ -279,7 +284,7 @@ class _Run:
             "version": __version__,
             "method": repr(self.method),
             "seed": self.seed,
-            "data": data.fingerprint(),
+            "data": self.fingerprint,
             "column_names": list(data.column_names),
             "target_name": data.target_name,
             "seconds": time.perf_counter() - self.began,

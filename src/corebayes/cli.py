@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -11,6 +12,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -20,7 +22,10 @@ from rich.table import Table
 from typer import Argument, Option
 
 import corebayes as cb
+from corebayes.checkpoint import check_folder
 from corebayes.constructions.construction import expected_passes
+from corebayes.data.atomic import replacing
+from corebayes.data.frames import import_pyarrow
 from corebayes.experiments import command as experiments
 from corebayes.inputs import (
     METHODS,
@@ -34,8 +39,9 @@ from corebayes.inputs import (
     read_rows,
     split,
 )
-from corebayes.interrupts import exit_code
+from corebayes.interrupts import exit_code, is_interrupt
 from corebayes.logs import FORMS, JsonLines, logger, write_lines
+from corebayes.outputs import ROOM, probe_output, write_or_keep
 from corebayes.report import command as reports
 from corebayes.steps import show_steps
 from corebayes.types import Coreset, Data
@@ -61,6 +67,7 @@ app = typer.Typer(
 
 # What Typer makes of a KeyboardInterrupt.
 INTERRUPTED = 130
+NOTHING = "interrupted, nothing was written"
 # From so many rows on a build says beforehand what it will cost.
 MANY_ROWS = 1_000_000
 
@@ -112,11 +119,12 @@ def run(arguments: list[str]) -> NoReturn:
                 obj=arguments,
             )
             if code == INTERRUPTED:
-                raise _Interrupted("interrupted, nothing was written")
-        except _Interrupted as interrupted:
-            print(f"corebayes: {interrupted}", file=sys.stderr)
-            code = exit_code()
-        except Exception as error:
+                raise KeyboardInterrupt
+        except (Exception, KeyboardInterrupt) as error:
+            if is_interrupt(error) or isinstance(error, _Interrupted):
+                told = error if isinstance(error, _Interrupted) else NOTHING
+                print(f"corebayes: {told}", file=sys.stderr)
+                sys.exit(exit_code())
             if os.environ.get("COREBAYES_TRACEBACK"):
                 raise
             print(f"corebayes: {_sentence(error)}", file=sys.stderr)
@@ -169,6 +177,7 @@ def build(
     on_bad: OnBad = "raise",
     workers: Workers = None,
     scheduler: Scheduler = None,
+    tls: reports.Tls = None,
     checkpoint: Annotated[
         Path | None,
         Option(help="Folder that keeps the work; the same command goes on from there."),
@@ -183,7 +192,12 @@ def build(
     """
     if size is None and tol is None:
         raise ValueError("give --size (how many rows to keep) or --tol (how small KL must be)")
-    _check_output(out, ".parquet")
+    probe_output(out, ".parquet")
+    # Needed at the end: missing, it would cost the result, and Ctrl-C would wait for it.
+    import_pyarrow("pyarrow.parquet")
+    check_folder(checkpoint)
+    if out.exists() and rows.exists() and out.samefile(rows):
+        raise ValueError(f"--out {out} is the file with the rows: name another")
     if log is not None:
         write_lines(sys.stderr, log)
     earlier = None if start is None else cb.load(start)
@@ -194,7 +208,7 @@ def build(
     columns = Columns(target, split(features), counts, on_bad, formula)
     data = _read(rows, columns)
     _announce(data, construction, size)
-    with make_executor(workers, scheduler) as executor:
+    with make_executor(workers, scheduler, tls) as executor:
         coreset = cb.build(
             bayes,
             data,
@@ -215,7 +229,7 @@ def build(
         "command": shlex.join(["corebayes", *context.obj]),
     }
     coreset = replace(coreset, provenance=provenance)
-    coreset.save(str(out))
+    write_or_keep(coreset.save, out, f"the coreset of {coreset.size} rows", beside=checkpoint)
     _print_build(_described(coreset, out), as_json=as_json)
     if coreset.reason == "interrupted":
         again = "" if checkpoint is None else "; the same command goes on from the checkpoint"
@@ -234,16 +248,18 @@ def sample(
     as_json: Json = False,
 ) -> None:
     """Draw from the coreset posterior with NUTS and summarise it."""
-    if out is not None:
-        _check_output(out, ".nc")
     loaded = cb.load(coreset)
+    if out is not None:
+        # Eight bytes for every number of a draw, of which seven say how it went.
+        probe_output(out, ".nc", num_bytes=ROOM + 8 * draws * chains * (loaded.model.dim + 7))
+        _import_netcdf()
     began = time.perf_counter()
     with show_steps() as steps:
         steps.begin("sampling the coreset posterior")
         draw_data = cb.sample(loaded, draws=draws, chains=chains, seed=seed, progress=False)
     seconds = time.perf_counter() - began
     if out is not None:
-        _write_netcdf(draw_data, out)
+        write_or_keep(partial(_write_netcdf, draw_data), out, "the file of draws")
     from corebayes.summary import summarise
 
     parameters = summarise(draw_data.posterior)
@@ -280,6 +296,7 @@ def certify(
     seed: Seed = 1,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    tls: reports.Tls = None,
     memory: Memory = None,
     as_json: Json = False,
 ) -> int:
@@ -289,7 +306,7 @@ def certify(
     """
     loaded = cb.load(coreset)
     data = _read(rows, columns_of(loaded, target, features, counts))
-    with make_executor(workers, scheduler) as executor, show_steps() as steps:
+    with make_executor(workers, scheduler, tls) as executor, show_steps() as steps:
         steps.begin("certifying")
         if memory is None:
             executor = steps.watch(executor)
@@ -409,22 +426,18 @@ def _summary_table(parameters: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _write_netcdf(draw_data: Any, out: Path) -> None:
-    """Whole or not at all."""
-    unfinished = out.with_name(f".{out.name}.unfinished")
+def _import_netcdf() -> None:
+    """Before there are draws to write."""
     try:
-        draw_data.to_netcdf(str(unfinished))
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        importlib.import_module("h5netcdf")
+    except ImportError as error:
+        error.add_note('writing draws needs h5netcdf: pip install "corebayes[sample]"')
+        raise
 
 
-def _check_output(path: Path, suffix: str) -> None:
-    """Before the work, not after it."""
-    if path.suffix != suffix:
-        raise ValueError(f"--out must end in {suffix}, got {path}")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} is not there")
+def _write_netcdf(draw_data: Any, out: Path) -> None:
+    with replacing(out) as path:
+        draw_data.to_netcdf(str(path))
 
 
 def _read(rows: Path, columns: Columns) -> Data:
@@ -448,7 +461,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> N
     print(f"corebayes: warning: {_one_line(str(message))}", file=sys.stderr)
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: BaseException) -> str:
     """What went wrong and what to do, on one line."""
     notes = " ".join(getattr(error, "__notes__", []))
     if hasattr(error, "format_message"):

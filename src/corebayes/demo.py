@@ -11,6 +11,8 @@ import numpy as np
 
 import corebayes as cb
 from corebayes.data import as_data
+from corebayes.data.atomic import write_atomically
+from corebayes.outputs import probe_folder, write_or_keep
 from corebayes.report.cost import duration, gradient_seconds, shortest_seconds
 from corebayes.report.curves import Curve, coreset_curve, laplace_kl, uniform_curve
 from corebayes.samplers.laplace import full_posterior
@@ -45,6 +47,8 @@ def run_demo(*, num_rows: int, size: int, seed: int, out: Path, say: Say) -> dic
     Cost: the build, one of several smaller sizes, one pass at 1,000 draws to certify, about eight
     for the full posterior.
     """
+    probe_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
     clock = _Clock()
     data = clock.time("generate", lambda: as_data(generate_rows(num_rows, seed)))
     say(
@@ -181,11 +185,9 @@ def _draw(
 ) -> Path:
     from corebayes.plots import draw_demo
 
-    out.mkdir(parents=True, exist_ok=True)
     path = out / "demo.png"
     names = [f"β{k}" for k in range(draws.shape[1] - 1)] + ["intercept"]
-    draw_demo(
-        path,
+    figure = draw_demo(
         names=names,
         draws=draws,
         full=full,
@@ -194,6 +196,7 @@ def _draw(
         uniform=uniform,
         certified=certificate.reverse_kl,
     )
+    write_or_keep(lambda place: write_atomically(place, figure), path, "the figure")
     return path
 
 

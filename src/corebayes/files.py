@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -42,8 +41,6 @@ def save(coreset: Coreset, path: str | os.PathLike[str]) -> None:
     x0, x1, … and y. A model without `config()` is saved by its name only: see `load`.
     """
     _check_points(coreset.indices, coreset.weights, coreset.num_rows)
-    if not Path(path).parent.is_dir():
-        raise FileNotFoundError(f"cannot save {path}: the folder {Path(path).parent} is not there")
     fields = layout.plan(
         coreset.rows,
         column_names=coreset.provenance.get("column_names") or (),
@@ -146,7 +143,8 @@ def _rebuild_model(path: Any, saved: Any, model: Model | None) -> Model:
 def _to_parquet(content: Content, columns: Columns) -> memoryview:
     pyarrow, parquet = import_pyarrow(), import_pyarrow("pyarrow.parquet")
     content = {**content, "sha256": _digest(content, columns)}
-    table = pyarrow.table(dict(columns)).replace_schema_metadata({KEY: json.dumps(content)})
+    arrays = {name: _to_arrow(pyarrow, values) for name, values in columns.items()}
+    table = pyarrow.table(arrays).replace_schema_metadata({KEY: json.dumps(content)})
     sink = pyarrow.BufferOutputStream()
     parquet.write_table(
         table,
@@ -157,6 +155,16 @@ def _to_parquet(content: Content, columns: Columns) -> memoryview:
         write_page_checksum=True,
     )
     return memoryview(sink.getvalue())
+
+
+def _to_arrow(pyarrow: Any, values: NDArray[Any]) -> Any:
+    """Numbers by their bytes: `pyarrow.array` would import pandas, which takes seconds on a busy
+    machine, and Ctrl-C waits for it."""
+    if values.dtype.kind not in "iuf":
+        return pyarrow.array(values)
+    parts = [None, pyarrow.py_buffer(np.ascontiguousarray(values))]
+    kind = pyarrow.from_numpy_dtype(values.dtype)
+    return pyarrow.Array.from_buffers(kind, values.size, parts)
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[Content, Columns]:

@@ -129,15 +129,21 @@ def split(names: str | None) -> list[str] | None:
 
 
 @contextmanager
-def make_executor(workers: int | None, scheduler: str | None) -> Generator[Executor | None]:
+def make_executor(
+    workers: int | None, scheduler: str | None, tls: Path | None = None
+) -> Generator[Executor | None]:
     """Worker processes or a Dask cluster for as long as the context lasts; neither is inline."""
     if workers is not None and scheduler is not None:
         raise ValueError("--workers starts processes here and --dask uses a cluster: give one")
+    if tls is not None and scheduler is None:
+        raise ValueError("--tls has the certificates for --dask tls://host:8786: give both")
     if workers is not None:
         with cb.processes(workers) as executor:
             yield executor
     elif scheduler is not None:
-        executor = cb.dask(scheduler)
+        from corebayes.scan.dask import certificates
+
+        executor = cb.dask(scheduler, security=None if tls is None else certificates(tls))
         with executor.client:
             yield executor
     else:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.data.atomic import replacing
 from corebayes.plots import BLACK, BLUE, GREY, ORANGE, STYLE, import_matplotlib
 from corebayes.types import Array
 
@@ -114,8 +115,10 @@ def draw_methods(
         figure.suptitle(title, fontsize=10)
         figure.legend(handles, list(curves), loc="outside right center", fontsize=8)
         paths = stem.with_suffix(".png"), stem.with_suffix(".svg")
-        figure.savefig(paths[0], dpi=150, pil_kwargs={"optimize": True})
-        figure.savefig(paths[1], metadata={"Date": None})
+        with replacing(paths[0]) as path:
+            figure.savefig(path, dpi=150, pil_kwargs={"optimize": True})
+        with replacing(paths[1]) as path:
+            figure.savefig(path, metadata={"Date": None})
     return paths
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ STYLE = {
 
 
 def draw_demo(
-    path: Path,
     *,
     names: Sequence[str],
     draws: Array,
@@ -37,8 +36,8 @@ def draw_demo(
     ours: tuple[Sequence[int], Sequence[float]],
     uniform: tuple[Sequence[int], Sequence[float]],
     certified: Estimate | None,
-) -> None:
-    """Posterior marginals of coreset and full data, and KL against the number of rows kept."""
+) -> bytes:
+    """Posterior marginals of coreset and full data, and KL against the number of rows kept: PNG."""
     matplotlib = import_matplotlib()
     figure_module: Any = importlib.import_module("matplotlib.figure")
     with matplotlib.rc_context(STYLE):
@@ -46,7 +45,9 @@ def draw_demo(
         left, right = figure.subfigures(1, 2, width_ratios=[1.6, 1.0], wspace=0.04)
         draw_marginals(left, names, draws, full, num_rows)
         draw_kl(right.subplots(), ours, uniform, certified)
-        figure.savefig(path, pil_kwargs={"optimize": True})
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png", pil_kwargs={"optimize": True})
+    return picture.getvalue()
 
 
 def draw_marginals(

@@ -21,6 +21,7 @@ from corebayes.checkpoint.digest import pass_digest
 from corebayes.checkpoint.encoding import NotEncodable, decode, encode
 from corebayes.checkpoint.identity import Identity, check_same
 from corebayes.checkpoint.store import CheckpointError, Segment, Store, is_disk_full
+from corebayes.outputs import probe_folder
 from corebayes.scan.query import Pass, Shard
 
 # Longer answers, which have a number for every row, are not kept: the pass is done again.
@@ -195,12 +196,24 @@ class Journal:
 
     def _give_up(self, error: OSError) -> None:
         warnings.warn(
-            f"checkpoint {self.folder} cannot be written ({error.strerror or error}): the last one "
-            "stays as it is, and the run goes on without",
+            f"checkpoint {self.folder} cannot be written ({error}): the last one stays as it is, "
+            "and the run goes on without",
             UserWarning,
             stacklevel=5,
         )
         self._writing = False
+
+
+def check_folder(folder: str | os.PathLike[str] | None) -> None:
+    """Raise now what opening the journal would raise when the rows have been read."""
+    if folder is None:
+        return
+    try:
+        probe_folder(folder, 0)
+    except OSError as error:
+        # A full disk is no reason to do without the result.
+        if not is_disk_full(error):
+            raise CheckpointError(f"no checkpoint can be kept: {error}") from error
 
 
 def open_journal(folder: str | os.PathLike[str], header: Identity) -> Journal:

@@ -194,7 +194,8 @@ def _locked(path: Path, folder: Path) -> int | None:
         import fcntl
     except ImportError:
         return None
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    # A link of that name would make a file wherever it points to.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

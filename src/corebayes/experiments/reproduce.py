@@ -21,6 +21,7 @@ from corebayes.experiments.figures import Figure, regression_figure
 from corebayes.experiments.measure import coresets_of
 from corebayes.experiments.results import Results, collect
 from corebayes.experiments.trials import Store, Trial, plan, run_missing
+from corebayes.outputs import ROOM, probe_folder
 
 NAMES = (*EXPERIMENTS, "geometry", "all")
 
@@ -62,6 +63,7 @@ def reproduce(
 ) -> Reproduction:
     """One experiment, or all: trials, tables, figures and the report page, in the folder `out`."""
     watcher = watcher or Watcher()
+    probe_folder(out, 20 * ROOM)
     out.mkdir(parents=True, exist_ok=True)
     wanted = EXPERIMENTS if name == "all" else [each for each in EXPERIMENTS if each == name]
     figures: list[Figure] = []

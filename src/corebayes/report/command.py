@@ -11,10 +11,16 @@ from typer import Argument, Option
 
 from corebayes.files import load
 from corebayes.inputs import columns_of, make_executor, read_rows
+from corebayes.outputs import probe_output
 from corebayes.report import report as write_report
 from corebayes.steps import show_steps
 
 EXAMPLE = "Example: corebayes report coreset.parquet --data rows.parquet --out report.html"
+
+Tls = Annotated[
+    Path | None,
+    Option(help="Folder with ca.pem, cert.pem and key.pem, for --dask tls://host:8786."),
+]
 
 
 def report(
@@ -35,6 +41,7 @@ def report(
     scheduler: Annotated[
         str | None, Option("--dask", help="Address of a Dask scheduler, as tcp://host:8786.")
     ] = None,
+    tls: Tls = None,
     as_json: Annotated[
         bool, Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -44,16 +51,13 @@ def report(
     Verdict, posterior, rows, cost and how to reproduce it, in one file that fetches nothing. The
     columns are those the coreset was built with unless others are named.
     """
-    if out.suffix not in (".html", ".htm"):
-        raise ValueError(f"--out must end in .html, got {out}")
-    if not out.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {out}: the folder {out.parent} is not there")
+    probe_output(out, ".html", ".htm")
     loaded, rows = load(coreset), None
     if data is not None:
         with show_steps() as steps:
             steps.begin("reading the rows")
             rows = read_rows(data, columns_of(loaded, target, features, counts))
-    with make_executor(workers, scheduler) as executor:
+    with make_executor(workers, scheduler, tls) as executor:
         written = write_report(
             loaded, rows, out=out, title=title, draws=draws, tol=tol, seed=seed, executor=executor
         )

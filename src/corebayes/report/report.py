@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from corebayes.certificate import Certificate
 from corebayes.data import as_data
 from corebayes.data.atomic import write_atomically
+from corebayes.outputs import probe_output, write_or_keep
 from corebayes.report.findings import Findings, find_out
 from corebayes.report.page import page
 from corebayes.scan.query import Executor
@@ -64,8 +64,8 @@ def report(
     """
     if isinstance(draws, bool) or int(draws) != draws or draws < 100:
         raise ValueError(f"draws must be a whole number of at least 100, got {draws!r}")
-    if out is not None and not Path(out).parent.is_dir():
-        raise FileNotFoundError(f"cannot write {out}: the folder {Path(out).parent} is not there")
+    if out is not None:
+        probe_output(out)
     rows = None
     if data is not None:
         rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
@@ -82,5 +82,5 @@ def report(
         )
     written = Report(html=page(findings, title), findings=findings)
     if out is not None:
-        written.save(out)
+        write_or_keep(written.save, out, "the page")
     return written

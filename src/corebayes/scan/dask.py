@@ -9,6 +9,7 @@ to fetch its answer takes the cluster some fifteen milliseconds of work.
 from __future__ import annotations
 
 import importlib
+import os
 import pickle
 import queue
 import secrets
@@ -18,6 +19,7 @@ from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from corebayes.scan.dispatch import Event, checked_deadline, dispatch
@@ -40,16 +42,12 @@ NUM_KEPT = 8
 class Dask:
     """Shards on the workers of a `distributed.Client`; see `dask`."""
 
-    def __init__(self, client: Any, *, deadline: float | None = None) -> None:
-        try:
-            distributed: Any = importlib.import_module("distributed")
-        except ImportError as error:
-            raise ImportError(
-                'a Dask cluster needs dask.distributed: pip install "corebayes[cluster]"',
-                name="distributed",
-            ) from error
+    def __init__(self, client: Any, *, deadline: float | None = None, security: Any = None) -> None:
+        distributed = _distributed()
         if isinstance(client, str):
-            client = distributed.Client(client)
+            client = _connected(client, security)
+        elif security is not None:
+            raise ValueError("security is for the address of a scheduler; a client has its own")
         if not isinstance(client, distributed.Client):
             raise TypeError(
                 "dask() takes a distributed.Client or the address of a scheduler, "
@@ -78,15 +76,65 @@ class Dask:
         return f"dask({self.client.scheduler.address!r})"
 
 
-def dask(client: Any, *, deadline: float | None = None) -> Dask:
+def dask(client: Any, *, deadline: float | None = None, security: Any = None) -> Dask:
     """Passes on a Dask cluster: a `distributed.Client`, or the address of its scheduler.
 
     Files must be there under the same paths on every machine. `deadline` is how many seconds a
     shard may take before it is sent to another worker as well (default: 30, or 20 times the
     median of the shards so far). The answers have the same bits as those of one process. The
-    cluster stays the caller's: nothing is started or closed.
+    cluster stays the caller's: nothing is started or closed. With an address as tls://host:8786,
+    `security` is a `distributed.Security` with the certificates, else that of Dask's configuration.
     """
-    return Dask(client, deadline=deadline)
+    return Dask(client, deadline=deadline, security=security)
+
+
+def certificates(folder: str | os.PathLike[str]) -> Any:
+    """The `distributed.Security` of a folder with ca.pem, cert.pem and key.pem, which lets nothing
+    pass unencrypted."""
+    paths = [Path(folder, name) for name in ("ca.pem", "cert.pem", "key.pem")]
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no {path}: --tls names a folder that has it")
+    authority, certificate, key = map(str, paths)
+    return _distributed().Security(
+        tls_ca_file=authority,
+        tls_client_cert=certificate,
+        tls_client_key=key,
+        require_encryption=True,
+    )
+
+
+def _connected(address: str, security: Any) -> Any:
+    distributed = _distributed()
+    # Without arguments it is what Dask's configuration says.
+    security = distributed.Security() if security is None else security
+    if not isinstance(security, distributed.Security):
+        raise TypeError(f"security must be a distributed.Security, got {type(security).__name__}")
+    secured = security.tls_ca_file is not None
+    if address.startswith("tls://") and not secured:
+        raise ValueError(
+            f"{address} asks for certificates: dask(address, security=distributed.Security(...)), "
+            "or --tls FOLDER on the command line"
+        )
+    if security.require_encryption and not address.startswith("tls://"):
+        raise ValueError(f"{address} is not encrypted: with certificates give tls://host:port")
+    try:
+        return distributed.Client(address, security=security)
+    except (OSError, ValueError) as error:
+        hint = "are the certificates those of the cluster?" if secured else "does it want tls://?"
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address} ({error}); {hint}"
+        ) from error
+
+
+def _distributed() -> Any:
+    try:
+        return importlib.import_module("distributed")
+    except ImportError as error:
+        raise ImportError(
+            'a Dask cluster needs dask.distributed: pip install "corebayes[cluster]"',
+            name="distributed",
+        ) from error
 
 
 class _Task(NamedTuple):

@@ -25,11 +25,13 @@ class Inline:
             return
         threads = min(self.threads or os.cpu_count() or 1, len(shards))
         stop = threading.Event()
-        with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+        pool = ThreadPoolExecutor(threads)
+        with one_blas_thread():
             try:
                 yield from pool.map(partial(work, stopped=stop.is_set), shards)
             finally:
-                # After an error or Ctrl-C nobody waits for the blocks that are left.
+                # After an error or Ctrl-C nobody waits for the blocks that are left, nor for those
+                # under way: the first of them may be compiling.
                 stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
 

@@ -201,7 +201,10 @@ class _Crew:
             self._remove(worker)
             self.failed_starts += not worker.ready
             if self.failed_starts >= MAX_FAILED_STARTS:
-                raise _do_not_start(event.lost)
+                raise _do_not_start(
+                    f"{MAX_FAILED_STARTS} in a row ended before they were ready, the last since "
+                    f"{event.lost}"
+                )
             self._fill_up()
             return event
         if event.ticket is None:
