@@ -9,6 +9,7 @@ from corebayes.adapters.density_check import check_density
 from corebayes.adapters.export_pymc import density_of
 from corebayes.adapters.jax_model import import_jax
 from corebayes.adapters.pymc import PymcModel, adapt, initial_point
+from corebayes.check_coreset import check_coreset
 from corebayes.data.arrays import ArrayData
 from corebayes.types import Coreset
 
@@ -51,6 +52,7 @@ def to_bambi(coreset: Coreset) -> Any:
     Its log density is compared with ours before it is handed over.
     """
     bambi = import_bambi()
+    check_coreset(coreset)
     adapted = coreset.model
     if not isinstance(adapted, BambiModel):
         raise TypeError(
