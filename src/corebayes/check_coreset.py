@@ -20,6 +20,7 @@ from corebayes.types import Block, Coreset
 # Beyond this, float64 cannot count rows one by one.
 MAX_ROWS = 2**53
 MAX_NAME = 1000
+MAX_COUNT = float(np.finfo(float).max)
 
 
 def check_coreset(coreset: Coreset, *, may_be_empty: bool = False) -> None:
@@ -82,8 +83,8 @@ def _check_points(coreset: Coreset) -> None:
         raise TypeError(f"num_rows must be a whole number, got {type(num_rows).__name__}")
     if not indices.size <= num_rows <= MAX_ROWS:
         raise ValueError(
-            f"num_rows is {int(num_rows):.15g}; it must be at least the coreset's {indices.size:,} "
-            "rows and at most 2^53"
+            f"num_rows must be between the {indices.size:,} rows of the coreset and 2^53, "
+            f"got {num_rows!s:.20}"
         )
     _check_row_numbers(coreset, indices)
 
@@ -139,7 +140,7 @@ def _check_rows(coreset: Coreset) -> None:
 
 def _check_totals(coreset: Coreset) -> None:
     total: Any = coreset.total_count
-    if isinstance(total, bool) or not isinstance(total, Real) or not 0.0 < float(total) < np.inf:
+    if isinstance(total, bool) or not isinstance(total, Real) or not 0.0 < total <= MAX_COUNT:
         raise ValueError(f"total_count must be a positive, finite number, got {total!r:.60}")
     if coreset.size == 0 or has_learned_rows(coreset):
         return

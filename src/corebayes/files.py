@@ -147,14 +147,14 @@ def _describe_model(model: Any) -> Content:
 def _rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Model:
     try:
         name, config, dim = str(saved["name"])[:100], saved["config"], saved["dim"]
-        if type(dim) is not int or dim < 1:
+        if type(dim) is not int or not 1 <= dim < 2**53:
             raise TypeError("dim")
     except (KeyError, TypeError) as error:
         raise CorruptFile(f"{path} does not say which model it is for") from error
     if model is not None:
         if type(model).__name__ != name or model.dim != dim:
             raise ValueError(
-                f"{path} is for a {_printable(name)} with {dim:.15g} parameters, "
+                f"{path} is for a {_printable(name)} with {dim} parameters, "
                 f"not for a {type(model).__name__} with {model.dim}"
             )
         return model
@@ -165,7 +165,7 @@ def _rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Mo
             f"{path} is for a {_printable(name)}, whose functions a file cannot hold: "
             "pass the model as well, load(path, model=...)"
         )
-    what = f"{path} has a model of {dim:.15g} parameters"
+    what = f"{path} has a model of {dim:,} parameters"
     check_within(limit, 8 * PRIOR_MATRICES * dim**2, what)
     try:
         if len(config["names"]) != dim or type(config.get("intercept", False)) is not bool:
@@ -217,7 +217,7 @@ def _read(path: str | os.PathLike[str], limit: int) -> tuple[Content, Columns]:
         raise CorruptFile(f"{path} is damaged: its content does not match its SHA-256")
     if version > FORMAT:
         raise ValueError(
-            f"{path} has the format {version:.15g}, and this version of corebayes reads up to "
+            f"{path} has the format {version!s:.20}, and this version of corebayes reads up to "
             f"{FORMAT}: upgrade corebayes to load it"
         )
     return content, columns
