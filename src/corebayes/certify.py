@@ -82,7 +82,7 @@ def certify(
     modes, on a subsample first.
     """
     _check_arguments(draws, tol, sampler)
-    check_coreset(coreset, may_be_empty=True)
+    check_coreset(coreset)
     budget = as_budget(memory)
     source = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
     check_same_data(coreset, source)

@@ -23,17 +23,21 @@ MAX_NAME = 1000
 MAX_COUNT = float(np.finfo(float).max)
 
 
-def check_coreset(coreset: Coreset, *, may_be_empty: bool = False) -> None:
+def check_coreset(coreset: Coreset, *, as_built: bool = False) -> None:
     """ValueError or TypeError, in one sentence, for what no construction returns.
 
-    A coreset without rows stands for the prior, where `may_be_empty`. Cost: one look at its rows.
+    Without rows it stands for the prior and a row of weight zero says nothing, but no construction
+    returns either, so what is `as_built` has neither. Cost: one look at its rows.
     """
     if not isinstance(coreset, Coreset):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"a coreset is needed, got {type(coreset).__name__}")
     _check_words(coreset)
     _check_points(coreset)
-    if coreset.size == 0 and not may_be_empty:
+    if as_built and coreset.size == 0:
         raise ValueError("the coreset has no rows")
+    if as_built and not np.all(coreset.weights):
+        row = coreset.indices[int(np.argmin(coreset.weights))]
+        raise ValueError(f"row {row} has the weight 0.0; weights are positive")
     _check_rows(coreset)
     _check_totals(coreset)
     _check_model(coreset)
@@ -44,12 +48,17 @@ def has_learned_rows(coreset: Coreset) -> bool:
     return coreset.size > 0 and bool(np.min(coreset.indices) < 0)
 
 
+def _is_array(values: Any) -> bool:
+    return isinstance(values, np.ndarray)
+
+
 def _check_words(coreset: Coreset) -> None:
-    for name, value, kind, what in (
+    said: tuple[tuple[str, Any, Any, str], ...] = (
         ("provenance", coreset.provenance, Mapping, "a mapping"),
-        ("trace", coreset.trace, tuple | list, "a sequence of mappings"),
+        ("trace", coreset.trace, (tuple, list), "a sequence of mappings"),
         ("reason", coreset.reason, str, "a text"),
-    ):
+    )
+    for name, value, kind, what in said:
         if not isinstance(value, kind):
             raise TypeError(f"the coreset's {name} must be {what}, got {type(value).__name__}")
     names: Any = coreset.provenance.get("column_names") or ()
@@ -66,17 +75,16 @@ def _check_words(coreset: Coreset) -> None:
 def _check_points(coreset: Coreset) -> None:
     indices, weights = cast("tuple[Any, Any]", (coreset.indices, coreset.weights))
     for name, values, kinds in (("indices", indices, "iu"), ("weights", weights, "iuf")):
-        if not isinstance(values, np.ndarray) or cast(Any, values).ndim != 1:
+        if not _is_array(values) or values.ndim != 1:
             raise TypeError(f"the coreset's {name} must be an array with a number for each row")
         if values.dtype.kind not in kinds:
             raise TypeError(f"the coreset's {name} have dtype {values.dtype}")
     if indices.size != weights.size:
         raise ValueError(f"the coreset has {indices.size:,} row numbers, {weights.size:,} weights")
-    bad = np.flatnonzero(~((weights > 0.0) & np.isfinite(weights)))
+    bad = np.flatnonzero(~((weights >= 0.0) & np.isfinite(weights)))
     if bad.size:
         raise ValueError(
-            f"row {indices[bad[0]]} has the weight {weights[bad[0]]}; "
-            "weights are positive and finite"
+            f"row {indices[bad[0]]} has the weight {weights[bad[0]]}; weights are finite and ≥ 0"
         )
     num_rows: Any = coreset.num_rows
     if isinstance(num_rows, bool) or not isinstance(num_rows, Integral):
@@ -119,7 +127,7 @@ def _check_rows(coreset: Coreset) -> None:
     if rows.counts is not None:
         named["counts"] = rows.counts
     for name, values in named.items():
-        if not isinstance(values, np.ndarray) or cast(Any, values).dtype.kind not in "biuf":
+        if not _is_array(values) or values.dtype.kind not in "biuf":
             raise TypeError(f"field {name!r} of the coreset's rows must be an array of numbers")
         if values.shape[:1] != coreset.indices.shape:
             raise ValueError(
@@ -140,7 +148,8 @@ def _check_rows(coreset: Coreset) -> None:
 
 def _check_totals(coreset: Coreset) -> None:
     total: Any = coreset.total_count
-    if isinstance(total, bool) or not isinstance(total, Real) or not 0.0 < total <= MAX_COUNT:
+    number = not isinstance(total, bool) and isinstance(total, Real)
+    if not number or not 0.0 < cast(Any, total) <= MAX_COUNT:
         raise ValueError(f"total_count must be a positive, finite number, got {total!r:.60}")
     if coreset.size == 0 or has_learned_rows(coreset):
         return
@@ -182,6 +191,5 @@ def _check_model(coreset: Coreset) -> None:
         bad, rule = model.check_target(rows.y, np.inf)
         wrong = np.flatnonzero(bad & (rows.multiplicity() > 0.0))
         if wrong.size:
-            raise ValueError(
-                f"row {coreset.indices[wrong[0]]} has the target {float(rows.y[wrong[0]])!r}: {rule}"
-            )
+            row, target = coreset.indices[wrong[0]], float(rows.y[wrong[0]])
+            raise ValueError(f"row {row} has the target {target!r}: {rule}")

@@ -52,7 +52,7 @@ def save(coreset: Coreset, path: str | os.PathLike[str]) -> None:
     Columns are called as `provenance["column_names"]` and `provenance["target_name"]` say, else
     x0, x1, … and y. A model without `config()` is saved by its name only: see `load`.
     """
-    check_coreset(coreset)
+    check_coreset(coreset, as_built=True)
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"cannot save {path}: the folder {Path(path).parent} is not there")
     fields = layout.plan(
@@ -110,7 +110,7 @@ def load(
             trace=tuple(content["trace"]),
             provenance=content["provenance"],
         )
-        check_coreset(coreset)
+        check_coreset(coreset, as_built=True)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CorruptFile(f"{path} does not hold a valid coreset: {_short(error)}") from error
     return coreset
@@ -124,7 +124,7 @@ def _fields(described: Any, columns: Columns) -> list[layout.Field]:
     ]
     names = [name for field in fields for name in field.columns]
     others = {"row_id", "weight", *({"count"} & columns.keys())}
-    if len(names) != len(columns) - len(others) or {*names, *others} != columns.keys():
+    if len(names) != len(columns) - len(others) or {*names, *others} != set(columns):
         raise ValueError("its fields are not made of the columns that it has, each once")
     if len({field.name for field in fields}) < len(fields):
         raise ValueError("two fields have the same name")

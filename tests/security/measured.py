@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow.csv
 import pyarrow.dataset
-import pyarrow.parquet
+import pyarrow.parquet  # noqa: F401
 
 import corebayes as cb
 from corebayes.data import as_data

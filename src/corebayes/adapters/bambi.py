@@ -52,13 +52,13 @@ def to_bambi(coreset: Coreset) -> Any:
     Its log density is compared with ours before it is handed over.
     """
     bambi = import_bambi()
-    check_coreset(coreset)
     adapted = coreset.model
     if not isinstance(adapted, BambiModel):
         raise TypeError(
             f"to_bambi is for coresets of from_bambi, not of {type(adapted).__name__}: "
             "use to_pymc, or coreset.rows and coreset.weights"
         )
+    check_coreset(coreset)
     own = adapted.bambi
     _refuse(own)
     target, _, rest = own.formula.main.partition("~")

@@ -52,7 +52,11 @@ def to_csv(coreset: Coreset, path: str | os.PathLike[str]) -> None:
     columns = to_columns(coreset)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([FORMULA.sub("'", name) for name in columns])
+    # The writer quotes a line feed by itself, but not what else ends a line.
+    quoting = csv.QUOTE_ALL if "\r" in "".join(columns) else csv.QUOTE_MINIMAL
+    csv.writer(text, lineterminator="\n", quoting=quoting).writerow(
+        [FORMULA.sub("'", name) for name in columns]
+    )
     writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
     write_atomically(path, text.getvalue().encode())
 

@@ -72,6 +72,8 @@ def check_pages(file: BinaryIO) -> None:
     num_pages = 0
     for group in Compact(file.read(length)).structure().get(4, ()):
         num_rows = group[3]
+        if num_rows < 1:
+            raise ValueError("it has no rows")
         for chunk in (column[3] for column in group[1]):
             codec, size, place = (chunk.get(number, -1) for number in (4, 7, 9))
             if 0 < chunk.get(11, 0) < place:

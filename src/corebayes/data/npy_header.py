@@ -77,9 +77,11 @@ class _ShortReads:
 
     def __init__(self, file: BinaryIO) -> None:
         self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
-        self._file = file
+        self._file, self._size = file, file.seek(0, os.SEEK_END)
 
     def read(self, length: int = -1) -> bytes:
-        if not 0 <= length <= MEMBERS_BYTES:
+        left = self._size - self._file.tell()
+        length = min(left, length) if length >= 0 else left
+        if length > MEMBERS_BYTES:
             raise ValueError(f"its list of members has {length:,} bytes")
         return self._file.read(length)

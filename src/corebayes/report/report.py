@@ -63,7 +63,7 @@ def report(
     `certificate` that is there already is shown as it is. Other arguments are those of `certify`.
     Cost: see `findings.find_out`; about as much as building and certifying once more.
     """
-    check_coreset(coreset, may_be_empty=True)
+    check_coreset(coreset)
     if isinstance(draws, bool) or int(draws) != draws or draws < 100:
         raise ValueError(f"draws must be a whole number of at least 100, got {draws!r}")
     if out is not None and not Path(out).parent.is_dir():
