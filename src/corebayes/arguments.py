@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from corebayes.check_coreset import check_coreset
 from corebayes.constructions.construction import Construction, GrowingConstruction
 from corebayes.types import Coreset, Data
 
@@ -17,6 +18,7 @@ def check_can_start(method: Construction, start: Any, size: int | None) -> None:
         return
     if not isinstance(start, Coreset):
         raise TypeError(f"start must be a coreset, got {type(start).__name__}")
+    check_coreset(start)
     if not isinstance(method, GrowingConstruction):
         raise TypeError(
             f"{type(method).__name__} begins from nothing and cannot go on from a coreset; "

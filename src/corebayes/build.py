@@ -30,7 +30,7 @@ from corebayes.progress import make_progress
 from corebayes.scan.budget import Budget, as_budget
 from corebayes.scan.inline import Inline, one_blas_thread
 from corebayes.scan.query import Executor
-from corebayes.types import Coreset, Data, Model, Points
+from corebayes.types import Coreset, Data, Indices, Model, Points
 from corebayes.version import __version__
 
 # A step that is under way when `max_time` ends may take until so many times that; then it is given
@@ -260,7 +260,7 @@ class _Run:
             total_count=data.total_count,
             reason=reason,
             trace=tuple(self.trace),
-            provenance=self._provenance(data),
+            provenance=self._provenance(data, points.indices),
         )
 
     def _record(self, info: Info) -> float:
@@ -279,7 +279,8 @@ class _Run:
         say("step", _line(self.trace[-1], self.problem.data.num_rows), **self.trace[-1])
         return seconds
 
-    def _provenance(self, data: Data) -> dict[str, Any]:
+    def _provenance(self, data: Data, indices: Indices) -> dict[str, Any]:
+        learned = {"learned": True} if indices.min(initial=0) < 0 else {}
         return {
             "version": __version__,
             "method": repr(self.method),
@@ -289,6 +290,7 @@ class _Run:
             "target_name": data.target_name,
             "seconds": time.perf_counter() - self.began,
             "passes": self.problem.rows_scanned / data.num_rows,
+            **learned,
         }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.check_coreset import has_learned_rows
 from corebayes.types import Coreset, Estimate
 
 
@@ -84,6 +85,11 @@ def withheld(coreset: Coreset, trouble: str) -> str:
 
 
 def _name(coreset: Coreset) -> str:
+    if has_learned_rows(coreset):
+        return (
+            f"the coreset posterior ({coreset.size:,} learned rows, which cannot be compared with "
+            f"the {coreset.num_rows:,} of the data)"
+        )
     return f"the coreset posterior ({coreset.size:,} of {coreset.num_rows:,} rows)"
 
 

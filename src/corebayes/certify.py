@@ -23,6 +23,7 @@ import numpy as np
 
 from corebayes import certificate
 from corebayes.certificate import Certificate
+from corebayes.check_coreset import check_coreset
 from corebayes.data import as_data
 from corebayes.diagnostics import log_ratios
 from corebayes.modes import NEGLIGIBLE, prior_starts, unvisited_mode
@@ -81,6 +82,7 @@ def certify(
     modes, on a subsample first.
     """
     _check_arguments(draws, tol, sampler)
+    check_coreset(coreset)
     budget = as_budget(memory)
     source = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
     check_same_data(coreset, source)

@@ -4,27 +4,38 @@ The table has the columns `row_id` and `weight`, then one for every feature, the
 whatever other numbers a row has, and `count` where rows count more than once; any tool that
 reads Parquet reads it. Model, trace and provenance are JSON under the key `corebayes` of the
 schema's metadata, with a SHA-256 of that JSON and of every column. Nothing in a file is ever
-executed, and a file that does not hold exactly what was written is refused.
+executed, and a file that does not hold exactly what was written is refused. The sum has no key: it
+tells accidents, not forgeries, so what is loaded is checked like anything that a stranger wrote.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.check_coreset import check_coreset
 from corebayes.data import layout
 from corebayes.data.atomic import write_atomically
+from corebayes.data.footer import FOOTER_SHARE, check_pages, footer_bytes
 from corebayes.data.frames import import_pyarrow
+from corebayes.data.limits import FileLimitError, as_limit, check_within
 from corebayes.types import Block, Coreset, Model
 
 FORMAT = 1
 KEY = b"corebayes"
+# Columns in memory at once beside the table: as decoded, as bytes, and as part of a field.
+COPIES_OF_A_COLUMN = 3
+# A prior and its covariance hold so many d × d matrices.
+PRIOR_MATRICES = 4
+# Bytes for each list and object in the JSON: steps of the trace, rows of a covariance.
+CONTAINER_BYTES = 1000
 
 Columns = Mapping[str, NDArray[Any]]
 Content = dict[str, Any]
@@ -40,7 +51,7 @@ def save(coreset: Coreset, path: str | os.PathLike[str]) -> None:
     Columns are called as `provenance["column_names"]` and `provenance["target_name"]` say, else
     x0, x1, … and y. A model without `config()` is saved by its name only: see `load`.
     """
-    _check_points(coreset.indices, coreset.weights, coreset.num_rows)
+    check_coreset(coreset, as_built=True)
     fields = layout.plan(
         coreset.rows,
         column_names=coreset.provenance.get("column_names") or (),
@@ -67,19 +78,24 @@ def save(coreset: Coreset, path: str | os.PathLike[str]) -> None:
     write_atomically(path, _to_parquet(_plain(content, "coreset"), columns))
 
 
-def load(path: str | os.PathLike[str], model: Model | None = None) -> Coreset:
+def load(
+    path: str | os.PathLike[str],
+    model: Model | None = None,
+    *,
+    limit: str | int | None = None,
+) -> Coreset:
     """Read a coreset back bit for bit, or raise `CorruptFile`.
 
     A model made of Python functions is not in the file, since files hold no code: pass it as
     `model`. Tuples and arrays in trace and provenance come back as lists, as JSON has them.
+    A file that would take more than `limit` bytes ("100MB", or what the environment variable
+    COREBAYES_LIMIT says) is refused before they are allocated.
     """
-    content, columns = _read(path)
-    model = _rebuild_model(path, content.get("model"), model)
+    num_bytes = as_limit(limit)
+    content, columns = _read(path, num_bytes)
+    model = _rebuild_model(path, content.get("model"), model, num_bytes)
     try:
-        fields = [
-            layout.Field(field["name"], tuple(field["shape"]), tuple(field["columns"]))
-            for field in content["fields"]
-        ]
+        fields = _fields(content["fields"], columns)
         coreset = Coreset(
             indices=columns["row_id"].astype(np.int64, casting="safe"),
             weights=columns["weight"].astype(np.float64, casting="safe"),
@@ -91,19 +107,29 @@ def load(path: str | os.PathLike[str], model: Model | None = None) -> Coreset:
             trace=tuple(content["trace"]),
             provenance=content["provenance"],
         )
-        _check_points(coreset.indices, coreset.weights, coreset.num_rows)
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptFile(f"{path} does not hold a valid coreset: {error}") from error
+        check_coreset(coreset, as_built=True)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CorruptFile(f"{path} does not hold a valid coreset: {_short(error)}") from error
     return coreset
 
 
-def _check_points(indices: NDArray[Any], weights: NDArray[Any], num_rows: int) -> None:
-    for number, weight in zip(indices.tolist(), weights.tolist(), strict=True):
-        if not 0.0 <= weight < np.inf:
-            raise ValueError(f"row {number} has the weight {weight}; weights are finite and ≥ 0")
-        # Learned rows have negative numbers: they are none of the data's.
-        if number >= num_rows:
-            raise ValueError(f"row {number} is none of the rows 0 to {num_rows - 1}")
+def _fields(described: Any, columns: Columns) -> list[layout.Field]:
+    """The fields of the rows; together they have every column of the table once."""
+    fields = [
+        layout.Field(field["name"], tuple(field["shape"]), tuple(field["columns"]))
+        for field in described
+    ]
+    names = [name for field in fields for name in field.columns]
+    others = {"row_id", "weight", *({"count"} & columns.keys())}
+    if len(names) != len(columns) - len(others) or {*names, *others} != set(columns):
+        raise ValueError("its fields are not made of the columns that it has, each once")
+    if len({field.name for field in fields}) < len(fields):
+        raise ValueError("two fields have the same name")
+    for field in fields:
+        whole = all(type(length) is int and length > 0 for length in field.shape)
+        if not whole or math.prod(field.shape) != len(field.columns):
+            raise ValueError(f"{len(field.columns):,} columns do not make the shape of a field")
+    return fields
 
 
 def _describe_model(model: Any) -> Content:
@@ -115,15 +141,17 @@ def _describe_model(model: Any) -> Content:
     }
 
 
-def _rebuild_model(path: Any, saved: Any, model: Model | None) -> Model:
+def _rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Model:
     try:
-        name, config, dim = str(saved["name"]), saved["config"], saved["dim"]
+        name, config, dim = str(saved["name"])[:100], saved["config"], saved["dim"]
+        if type(dim) is not int or not 1 <= dim < 2**53:
+            raise TypeError("dim")
     except (KeyError, TypeError) as error:
         raise CorruptFile(f"{path} does not say which model it is for") from error
     if model is not None:
         if type(model).__name__ != name or model.dim != dim:
             raise ValueError(
-                f"{path} is for a {name} with {dim} parameters, "
+                f"{path} is for a {_printable(name)} with {dim} parameters, "
                 f"not for a {type(model).__name__} with {model.dim}"
             )
         return model
@@ -131,13 +159,19 @@ def _rebuild_model(path: Any, saved: Any, model: Model | None) -> Model:
 
     if config is None or name not in BUILT_IN:
         raise ValueError(
-            f"{path} is for a {name}, whose functions a file cannot hold: "
+            f"{path} is for a {_printable(name)}, whose functions a file cannot hold: "
             "pass the model as well, load(path, model=...)"
         )
+    what = f"{path} has a model of {dim:,} parameters"
+    check_within(limit, 8 * PRIOR_MATRICES * dim**2, what)
     try:
+        if len(config["names"]) != dim or type(config.get("intercept", False)) is not bool:
+            raise ValueError(f"it does not have the {dim:,} names of its parameters")
         return from_config(name, config)
     except Exception as error:
-        raise CorruptFile(f"{path}: its model {name!r} cannot be made again: {error}") from error
+        raise CorruptFile(
+            f"{path}: its model {name!r} cannot be made again: {_short(error)}"
+        ) from error
 
 
 def _to_parquet(content: Content, columns: Columns) -> memoryview:
@@ -167,9 +201,8 @@ def _to_arrow(pyarrow: Any, values: NDArray[Any]) -> Any:
     return pyarrow.Array.from_buffers(kind, values.size, parts)
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[Content, Columns]:
+def _read(path: str | os.PathLike[str], limit: int) -> tuple[Content, Columns]:
     """JSON and columns of a file whose SHA-256 is right."""
-    parquet = import_pyarrow("pyarrow.parquet")
     try:
         file = open(path, "rb")  # noqa: SIM115 - closed below; only this line may find no file
     except FileNotFoundError:
@@ -177,30 +210,92 @@ def _read(path: str | os.PathLike[str]) -> tuple[Content, Columns]:
     with file:
         if file.read(4) != b"PAR1":
             raise CorruptFile(f"{path} is not a Parquet file, so no coreset that `save` wrote")
-        file.seek(0)
         # Whatever a damaged file makes the reader stumble over, it means the same to the caller.
         try:
-            source = parquet.ParquetFile(file, page_checksum_verification=True)
-            metadata: dict[bytes, bytes] = source.schema_arrow.metadata or {}
-            if KEY not in metadata:
-                raise CorruptFile(f"{path} is a Parquet file, but no coreset that `save` wrote")
-            content = json.loads(metadata[KEY])
-            table = source.read()
-            columns = {name: table.column(name).to_numpy().copy() for name in table.column_names}
+            source = _opened(path, file, limit)
+            content = _parsed(path, source.schema_arrow.metadata[KEY], limit)
             written, version = content.pop("sha256"), int(content["format"])
+            columns = _decoded(source)
             found = _digest(content, columns)
-        except CorruptFile:
+        except (CorruptFile, FileLimitError, ImportError):
             raise
         except Exception as error:
-            raise CorruptFile(f"{path} is damaged and cannot be read: {error}") from error
+            raise CorruptFile(f"{path} is damaged and cannot be read: {_short(error)}") from error
     if found != written:
         raise CorruptFile(f"{path} is damaged: its content does not match its SHA-256")
     if version > FORMAT:
         raise ValueError(
-            f"{path} has the format {version}, and this version of corebayes reads up to "
+            f"{path} has the format {version!s:.20}, and this version of corebayes reads up to "
             f"{FORMAT}: upgrade corebayes to load it"
         )
     return content, columns
+
+
+def _opened(path: Any, file: BinaryIO, limit: int) -> Any:
+    """The file with its footer parsed, if all that it announces fits within the limit."""
+    length = footer_bytes(file)
+    check_within(limit, FOOTER_SHARE * length, f"{path} has a footer of {length:,} bytes")
+    check_pages(file)
+    file.seek(0)
+    parquet = import_pyarrow("pyarrow.parquet")
+    source = parquet.ParquetFile(file, page_checksum_verification=True)
+    if KEY not in (source.schema_arrow.metadata or {}):
+        raise CorruptFile(f"{path} is a Parquet file, but no coreset that `save` wrote")
+    kinds = import_pyarrow().types
+    for column in source.schema_arrow:
+        kind = column.type
+        if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
+            raise ValueError(f"a column holds {_printable(str(kind))[:100]}, not numbers")
+    rows, columns = source.metadata.num_rows, source.metadata.num_columns
+    what = f"{path} has {rows:,} rows of {columns:,} columns"
+    check_within(limit, 8 * rows * (columns + COPIES_OF_A_COLUMN), what)
+    groups = [source.metadata.row_group(k).num_rows for k in range(source.num_row_groups)]
+    if min(groups, default=0) < 0 or sum(groups) != rows:
+        raise ValueError("its row groups do not have as many rows as it says")
+    return source
+
+
+def _parsed(path: Any, text: bytes, limit: int) -> Content:
+    """The JSON, if it is of the kind that `save` writes."""
+    containers = text.count(b"[") + text.count(b"{")
+    what = f"{path} has {containers:,} lists and objects in its JSON"
+    check_within(limit, CONTAINER_BYTES * containers, what)
+    content = json.loads(text, object_pairs_hook=_without_repeats)
+    if not isinstance(content, dict):
+        raise ValueError("its JSON is no object")
+    return cast(Content, content)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> Content:
+    """Of two entries of one name readers take either, so the sum would be of something else."""
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise ValueError("its JSON has two entries of one name")
+    return entries
+
+
+def _decoded(source: Any) -> Columns:
+    """The columns, one at a time, so that little is held twice."""
+    names: list[str] = source.schema_arrow.names
+    if len(set(names)) < len(names):
+        raise ValueError("two columns have the same name")
+    columns: dict[str, NDArray[Any]] = {}
+    for name in names:
+        columns[name] = source.read(columns=[name], use_threads=False).column(0).to_numpy().copy()
+        if columns[name].size != source.metadata.num_rows:
+            raise ValueError("a column does not have as many rows as the file says")
+    return columns
+
+
+def _short(error: Exception) -> str:
+    """The first line of a message, which may quote what is in the file."""
+    text = f"there is no entry {error}" if isinstance(error, LookupError) else str(error)
+    return _printable((text.splitlines() or [type(error).__name__])[0][:300])
+
+
+def _printable(text: str) -> str:
+    """Without what would move a terminal's cursor."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _digest(content: Content, columns: Columns) -> str:

@@ -14,6 +14,8 @@ import corebayes as cb
 from corebayes.constructions import Construction
 from corebayes.data import as_data
 from corebayes.data.frames import import_pyarrow
+from corebayes.data.limits import as_limit
+from corebayes.data.npy_header import check_archive
 from corebayes.models import BUILT_IN, GLM, NormalPriorModel
 from corebayes.scan.query import Executor
 from corebayes.types import Coreset, Data, Model
@@ -200,10 +202,12 @@ def _load_numpy(path: Path) -> dict[str, Any]:
     """The arrays of a .npz. Pickled objects are never loaded."""
     try:
         with path.open("rb") as file:
+            check_archive(file, as_limit())
             return dict(np.load(file, allow_pickle=False))
     except Exception as error:
         # A damaged file makes NumPy stumble in many ways that mean the same to the caller.
-        raise ValueError(f"cannot read {path} as npz: {error}") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"cannot read {path} as npz: {reason:.300}") from error
 
 
 def _named(name: str, choices: dict[str, Any], kind: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.check_coreset import check_coreset
 from corebayes.samplers.nuts import NUTS, NutsResult
 from corebayes.types import Array, Coreset
 from corebayes.version import __version__
@@ -51,6 +52,7 @@ def sample(
     A coreset without rows gives draws of the prior. `progress` is shown on a terminal by default.
     Cost: about 5 · chains · (tune + draws) gradients of M·d flops.
     """
+    check_coreset(coreset)
     for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("tune", tune, 50)):
         if isinstance(value, bool) or int(value) != value or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")

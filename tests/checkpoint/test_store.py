@@ -110,6 +110,17 @@ def test_a_pickle_in_the_place_of_a_checkpoint_is_refused(folder, monkeypatch):
     assert not (folder / "exploded").exists()
 
 
+def test_a_file_of_a_terabyte_is_not_read(folder):
+    newest = max(folder.glob("checkpoint-*.cb"))
+    with newest.open("r+b") as file:
+        file.truncate(10**12)
+    store = Store(folder)
+    with pytest.warns(UserWarning, match="it has 1TB, as none has; trying the one before it"):
+        saved = store.load()
+    store.close()
+    assert saved is not None and saved.records == FIRST
+
+
 def test_a_header_cannot_name_other_files(folder):
     from corebayes.checkpoint.store import _file
 

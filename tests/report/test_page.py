@@ -175,7 +175,7 @@ def test_tiny_coresets_have_a_page(size):
 def test_learned_rows_are_called_so():
     model, data = linear()
     some = near(model, data)
-    learned = replace(some, indices=-1 - np.arange(some.size))
+    learned = replace(some, indices=-1 - np.arange(some.size), provenance={"learned": True})
     heaviest = 1 + int(np.argmax(some.weights))
     assert f'<th scope="row">learned {heaviest}</th>' in cb.report(learned, draws=400).html
 

@@ -9,6 +9,7 @@ from corebayes.adapters.density_check import check_density
 from corebayes.adapters.export_pymc import density_of
 from corebayes.adapters.jax_model import import_jax
 from corebayes.adapters.pymc import PymcModel, adapt, initial_point
+from corebayes.check_coreset import check_coreset
 from corebayes.data.arrays import ArrayData
 from corebayes.types import Coreset
 
@@ -57,6 +58,7 @@ def to_bambi(coreset: Coreset) -> Any:
             f"to_bambi is for coresets of from_bambi, not of {type(adapted).__name__}: "
             "use to_pymc, or coreset.rows and coreset.weights"
         )
+    check_coreset(coreset)
     own = adapted.bambi
     _refuse(own)
     target, _, rest = own.formula.main.partition("~")

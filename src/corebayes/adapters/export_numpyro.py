@@ -13,6 +13,7 @@ from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64
 from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
+from corebayes.check_coreset import check_coreset
 from corebayes.types import Array, Block, Coreset
 
 
@@ -38,6 +39,7 @@ def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     >>> numpyro.enable_x64(False)
     """
     import_numpyro()
+    check_coreset(coreset)
     model = coreset.model
     # NumPyro refuses a scale of zero, and such a row says nothing.
     kept = np.flatnonzero(coreset.weights > 0.0)

@@ -19,6 +19,7 @@ from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
 from corebayes.adapters.pymc import PymcModel, import_pymc, initial_point
 from corebayes.adapters.pymc_graph import RowInputs, import_dispatch, rebuild, to_jax
+from corebayes.check_coreset import check_coreset
 from corebayes.types import Array, Coreset
 
 WEIGHTS, POTENTIAL = "coreset_weight", "coreset_log_likelihood"
@@ -34,6 +35,7 @@ def to_pymc(coreset: Coreset) -> Any:
     import_pymc()
     import_jax("pymc")
     import_dispatch()
+    check_coreset(coreset)
     if isinstance(coreset.model, PymcModel):
         exported = _weighted(coreset.model, coreset)
         names = [parameter.name for parameter in coreset.model.parameters]

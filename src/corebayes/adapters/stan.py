@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
+from corebayes.check_coreset import check_coreset
 from corebayes.data.atomic import write_atomically
 from corebayes.models.glm import GLM
 from corebayes.types import Coreset
@@ -81,6 +82,7 @@ def to_stan(coreset: Coreset) -> StanExport:
     of a program of one's own. `export.write(folder)` makes files of it; with pystan:
     `stan.build(export.program, data=export.data)`.
     """
+    check_coreset(coreset)
     if isinstance(coreset.model, GLM):
         return _regression(glm_parts(coreset, "to_stan"), coreset)
     data: dict[str, Any] = {"M": coreset.size, "weight": coreset.weights.tolist()}

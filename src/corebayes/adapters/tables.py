@@ -5,15 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.check_coreset import check_coreset
 from corebayes.data import layout
 from corebayes.data.atomic import write_atomically
 from corebayes.data.frames import import_pyarrow
 from corebayes.types import Coreset
+
+# Where spreadsheets would begin to evaluate a text (OWASP, "CSV injection"): at the start of a
+# cell, or after what they may take for the end of one.
+FORMULA = re.compile(r"^(?=\s*[=+\-@＝＋－＠]|[\t\r\n])|(?<=[;\t\r\n])(?=\s*[=+\-@＝＋－＠])")
 
 
 def to_columns(coreset: Coreset) -> dict[str, NDArray[Any]]:
@@ -22,6 +28,7 @@ def to_columns(coreset: Coreset) -> dict[str, NDArray[Any]]:
     Features and target are called as in the data the coreset was built from. Any frame takes it:
     `pandas.DataFrame(to_columns(coreset))`.
     """
+    check_coreset(coreset)
     fields = layout.plan(
         coreset.rows,
         column_names=coreset.provenance.get("column_names") or (),
@@ -36,11 +43,20 @@ def to_columns(coreset: Coreset) -> dict[str, NDArray[Any]]:
 
 
 def to_csv(coreset: Coreset, path: str | os.PathLike[str]) -> None:
-    """Write the columns as comma-separated values with a header; every digit is kept."""
+    """Write the columns as comma-separated values with a header; every digit is kept.
+
+    In names, an apostrophe goes before what a spreadsheet would run: = + - @ or their full-width
+    forms at the start or after a semicolon, tab or line break, and a tab or line break at the
+    start. All other cells are numbers, and numbers stay as they are, -1.5 too.
+    """
     columns = to_columns(coreset)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
+    # The writer quotes a line feed by itself, but not what else ends a line.
+    quoting = csv.QUOTE_ALL if "\r" in "".join(columns) else csv.QUOTE_MINIMAL
+    csv.writer(text, lineterminator="\n", quoting=quoting).writerow(
+        [FORMULA.sub("'", name) for name in columns]
+    )
     writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
     write_atomically(path, text.getvalue().encode())
 

@@ -22,9 +22,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corebayes.data.atomic import write_atomically
+from corebayes.sizes import written
 
 MAGIC = b"corebayes checkpoint 1\n"
 HASH_BYTES = 32
+# Records go to a new file when they have four megabytes.
+MAX_BYTES = 1 << 28
 NUM_KEPT = 2
 LENGTH = struct.Struct("<Q")
 GENERATION = re.compile(r"checkpoint-(\d{8,})\.cb")
@@ -167,12 +170,17 @@ def _file(frames: list[bytes]) -> bytes:
 
 def _frames(path: Path) -> list[bytes]:
     """The frames of a file that has its hash."""
-    content = path.read_bytes()
-    if not content.startswith(MAGIC):
-        raise CheckpointError(f"{path} is no checkpoint that corebayes wrote, or damaged")
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise CheckpointError(f"{path} is no checkpoint that corebayes wrote, or damaged")
+        size = file.seek(0, os.SEEK_END)
+        if size > MAX_BYTES:
+            raise CheckpointError(f"{path} is damaged: it has {written(size)}, as none has")
+        file.seek(0)
+        content = file.read()
     body = memoryview(content)[len(MAGIC) + HASH_BYTES :]
-    written = content[len(MAGIC) : len(MAGIC) + HASH_BYTES]
-    if hashlib.blake2b(body, digest_size=HASH_BYTES).digest() != written:
+    expected = content[len(MAGIC) : len(MAGIC) + HASH_BYTES]
+    if hashlib.blake2b(body, digest_size=HASH_BYTES).digest() != expected:
         raise CheckpointError(f"{path} is damaged: its content does not match its hash")
     frames: list[bytes] = []
     place = 0

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from corebayes.data import numbers
 from corebayes.data.checks import check_same_length
 from corebayes.data.columns import choose_roles, find
+from corebayes.data.npy_header import read_header
 from corebayes.data.watch import ChangedDataError, WatchedFile, path_of
 from corebayes.types import Array, Block, Indices
 
@@ -289,7 +290,8 @@ def _stored(entry: Any, label: str) -> Stored:
     if array is None:
         return numbers.real(entry, label)
     # What is refused of an array is refused here; one number stands for all.
-    numbers.real(np.empty((min(1, array.shape[0]), *array.shape[1:]), array.dtype), label)
+    shape = (min(1, array.shape[0]), *array.shape[1:])
+    numbers.real(np.broadcast_to(np.empty((), array.dtype), shape), label)
     return array
 
 
@@ -299,25 +301,13 @@ def _open_file(path: str) -> FileArray:
         raise FileNotFoundError(f"there is no file {path}")
     try:
         with open(path, "rb") as file:
-            version = np.lib.format.read_magic(file)
-            read = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }.get(version)
-            if read is None:
-                raise ValueError(f"its format {version} is not known")
-            shape, fortran, dtype = read(file)
-            offset = file.tell()
+            shape, fortran, dtype, offset = read_header(file, os.path.getsize(path))
     except Exception as error:
         # A damaged file makes NumPy stumble in many ways that mean the same to the caller.
-        raise ValueError(f"cannot read {path} as npy: {error}") from error
-    if dtype.hasobject:
-        raise ValueError(f"cannot read {path} as npy: it holds Python objects, not numbers")
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"cannot read {path} as npy: {reason:.300}") from error
     if not shape:
         raise ValueError(f"cannot read {path} as npy: it holds one number and no rows")
-    needed = offset + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    if os.path.getsize(path) < needed:
-        raise ValueError(f"cannot read {path} as npy: it was cut short")
     order = range(len(shape)) if fortran else range(len(shape) - 1, -1, -1)
     strides, step = [0] * len(shape), dtype.itemsize
     for axis in order:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from corebayes.data.columns import Roles, choose_roles, find
+from corebayes.data.footer import check_data_footer
 from corebayes.data.frames import arrow_column, check_arrow_type, check_names, import_pyarrow
 from corebayes.data.stored import PART_ROWS
 from corebayes.data.watch import ChangedDataError, WatchedFile, path_of
@@ -220,6 +221,11 @@ def _dataset(source: Any) -> Any:
             files.append(path)
         else:
             raise FileNotFoundError(f"there is no file {path}")
+    for file in files:
+        try:
+            check_data_footer(file)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"cannot read {file} as parquet: {_reason(error)}") from error
     options: dict[str, Any] = {"format": "parquet"}
     if folder is not None and len(paths) == 1:
         # Folders called year=2024 are a column of their files.

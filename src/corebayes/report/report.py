@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Any
 
 from corebayes.certificate import Certificate
+from corebayes.check_coreset import check_coreset
 from corebayes.data import as_data
 from corebayes.data.atomic import write_atomically
 from corebayes.outputs import probe_output, write_or_keep
@@ -62,6 +63,7 @@ def report(
     `certificate` that is there already is shown as it is. Other arguments are those of `certify`.
     Cost: see `findings.find_out`; about as much as building and certifying once more.
     """
+    check_coreset(coreset)
     if isinstance(draws, bool) or int(draws) != draws or draws < 100:
         raise ValueError(f"draws must be a whole number of at least 100, got {draws!r}")
     if out is not None:

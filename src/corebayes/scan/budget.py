@@ -10,17 +10,14 @@ never from the machine.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 from corebayes.data.streams import is_streamed
 from corebayes.scan.query import BLOCK_VALUES, Query
+from corebayes.sizes import num_bytes, written
 from corebayes.types import Data
 
-UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-BINARY_UNITS = {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 # What Python, NumPy, SciPy, pyarrow and numba take before any row is read: 195 MB measured.
 LIBRARIES = 200_000_000
 # Arrays of a block's size that a tangent space holds at once, at most.
@@ -78,34 +75,7 @@ def as_budget(memory: Any) -> Budget | None:
     """
     if memory is None or isinstance(memory, Budget):
         return memory
-    if isinstance(memory, str):
-        return Budget(_parsed(memory))
-    if isinstance(memory, bool) or not isinstance(memory, Real):
-        raise TypeError(f'memory must be a size such as "500MB" or a number of bytes: {memory!r}')
-    number = float(memory)
-    if not 1.0 <= number < float("inf"):
-        raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
-    return Budget(int(number))
-
-
-def written(num_bytes: int) -> str:
-    """Bytes as a person writes them: 500MB, 1.5GB."""
-    for unit in ("TB", "GB", "MB", "kB"):
-        size = UNITS[unit[0].upper()]
-        if num_bytes >= size:
-            return f"{num_bytes / size:.4g}{unit}"
-    return f"{num_bytes}B"
-
-
-def _parsed(text: str) -> int:
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]*?)B?\s*", text, re.IGNORECASE)
-    unit = "" if match is None else match[2].upper()
-    size = UNITS.get(unit) or BINARY_UNITS.get(unit)
-    if match is None or size is None or float(match[1]) * size < 1.0:
-        raise ValueError(
-            f'memory must be a positive size such as "500MB", "2GB" or "1.5GiB", got {text!r}'
-        )
-    return int(float(match[1]) * size)
+    return Budget(num_bytes(memory, "memory"))
 
 
 def _part_rows(data: Data) -> int:

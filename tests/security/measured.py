@@ -1,0 +1,57 @@
+"""Opens a file in a process of its own and prints what became of it, and at what cost.
+
+    python -m tests.security.measured load FILE
+
+Prints JSON: the error's type and message (null when it was read), the seconds and the megabytes
+beyond those of the imports.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet  # noqa: F401
+
+import corebayes as cb
+from corebayes.data import as_data
+from corebayes.inputs import Columns, read_rows
+
+READ = {
+    "load": cb.load,
+    "rows": lambda path: as_data(path, target="y" if path.endswith(".parquet") else None),
+    "command": lambda path: read_rows(Path(path), Columns(target="y")),
+    "npz": lambda path: read_rows(Path(path), Columns()),
+}
+
+
+def peak() -> float:
+    """Megabytes at most since the last `forget_peak`; ru_maxrss would be the parent's."""
+    line = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert line is not None
+    return int(line[1]) / 1000.0
+
+
+def forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def main(kind: str, path: str) -> None:
+    forget_peak()
+    before, began = peak(), time.process_time()
+    failed = message = None
+    try:
+        READ[kind](path)
+    except Exception as error:
+        failed, message = type(error).__name__, str(error)
+    cost = {"seconds": time.process_time() - began, "megabytes": peak() - before}
+    print(json.dumps({"failed": failed, "message": message, **cost}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
