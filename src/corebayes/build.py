@@ -275,7 +275,9 @@ class _Run:
         return seconds
 
     def _provenance(self, data: Data) -> dict[str, Any]:
+        design = getattr(data, "design", None)
         return {
+            **({} if design is None else {"design": design}),
             "version": __version__,
             "method": repr(self.method),
             "seed": self.seed,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corebayes.certificate import Certificate
-from corebayes.data import as_data
+from corebayes.formula.rows import as_built
 from corebayes.data.atomic import write_atomically
 from corebayes.report.findings import Findings, find_out
 from corebayes.report.page import page
@@ -68,7 +68,9 @@ def report(
         raise FileNotFoundError(f"cannot write {out}: the folder {Path(out).parent} is not there")
     rows = None
     if data is not None:
-        rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
+        rows = as_built(
+            coreset, data, target=target, features=features, counts=counts, on_bad=on_bad
+        )
     with show_steps(progress) as steps:
         findings = find_out(
             coreset,
