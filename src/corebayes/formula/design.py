@@ -117,8 +117,6 @@ class Design:
         """Refuse a design that makes no columns, or two of the same name."""
         if isinstance(self.target, Call) and not _is_single(self.target):
             raise ValueError(f"the left side {label(self.target)} must be one column of numbers")
-        if not columns_of(self.target):
-            raise ValueError("the left side of the formula must be one column of numbers")
         if not self.column_names:
             raise ValueError("the formula makes no columns: X would be empty")
         check_names(self.column_names)
@@ -258,8 +256,6 @@ def _factor(entry: Any) -> Factor:
     node, levels = entry
     node = tree.from_data(node)
     check(node)
-    if not columns_of(node):
-        raise ValueError(f"{label(node)[:60]} has no column")
     is_coded = isinstance(node, Call) and node.function == "C"
     if levels is None:
         if is_coded:

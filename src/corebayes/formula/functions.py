@@ -112,8 +112,9 @@ def check(node: Node, depth: int = 0) -> None:
             raise ValueError(f"{node.function}() is a term of its own, not part of an expression")
     for child in children(node):
         check(child, depth + 1)
-    if isinstance(node, Call) and plain(node.function) in TRANSFORMS and not columns_of(node):
-        raise ValueError(f"{node.function}() needs a column")
+    needs = not depth or (isinstance(node, Call) and plain(node.function) in TRANSFORMS)
+    if needs and not columns_of(node):
+        raise ValueError(f"{show(node)[:60]} has no column in it")
 
 
 def transform_of(node: Node) -> Transform | None:

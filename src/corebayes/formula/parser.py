@@ -262,8 +262,6 @@ class _Reader:
         if kind not in ("name", "quoted"):
             raise self.unexpected(", where a term should be")
         node = self.checked(self.operand)
-        if isinstance(node, Literal):
-            raise ValueError(f"{text} is no term of a formula")
         return {frozenset((label(node),)): (node,)}
 
     # Expressions
