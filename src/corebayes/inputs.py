@@ -15,8 +15,8 @@ from corebayes.constructions import Construction
 from corebayes.data import as_data
 from corebayes.data.frames import import_pyarrow
 from corebayes.formula.design import Design
-from corebayes.formula.parser import shorten
 from corebayes.formula.rows import design_rows, rows_of, stored_design
+from corebayes.formula.tokens import shorten
 from corebayes.scan.query import Executor
 from corebayes.types import Coreset, Data, Model
 

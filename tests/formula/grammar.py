@@ -66,8 +66,9 @@ EXPRESSIONS = st.recursive(
     NUMBERS | st.sampled_from(["2", "0.5", "3.0", "1e1"]),
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
-        st.tuples(inner, st.sampled_from(["+", "-", "*", " > ", " <= "]), NUMBERS).map(
-            lambda t: f"({t[0]}{t[1]}{t[2]})"
+        # Times one: what minus a truth is, or a truth plus a truth, is pandas' own affair.
+        st.tuples(inner, st.sampled_from([">", "<="]), NUMBERS).map(
+            lambda t: f"1.0*({t[0]} {t[1]} {t[2]})"
         ),
         st.tuples(inner, st.integers(1, 3)).map(lambda t: f"({t[0]})**{t[1]}"),
         st.tuples(st.sampled_from(["sin", "cos", "np.abs", "np.tanh"]), inner).map(

@@ -152,6 +152,14 @@ def test_pandas_is_not_needed_for_the_other_two():
     assert done.stdout == "[[1.0, 0.0, 1.0], [1.0, 1.0, 2.0], [1.0, 0.0, 4.0]]\n" * 2, done.stderr
 
 
+def test_a_column_called_like_an_expression_is_not_taken_for_it():
+    frame = table().assign(**{"I(x)": 7.0})
+    names, X = ours("y ~ `I(x)` - 1", frame)
+    assert names == ["I(x)"] and (X == 7.0).all()
+    with pytest.raises(ValueError, match="come more than once: .'I.x.'"):
+        ours("y ~ `I(x)` + I(x)", frame)
+
+
 def test_a_category_of_a_chunked_arrow_table_and_intervals():
     chunks = pyarrow.chunked_array([["b", "a"], ["c", "b"]])
     plain = pyarrow.table({"g": chunks, "y": [1.0, 2, 3, 4]})
@@ -208,12 +216,12 @@ def test_what_cannot_be_is_one_sentence(right, words):
         assert "\n" not in str(caught.value)
 
 
-def test_certify_and_report_take_the_frame_of_a_formula(tmp_path):
+def test_certify_takes_the_frame_of_a_formula(tmp_path):
     rng = np.random.default_rng(2)
     frame = pandas.DataFrame({"x": rng.normal(size=200), "g": ["a", "b", "c", "b"] * 50})
     frame["times"] = rng.integers(1, 3, size=200)
-    frame["y"] = (rng.uniform(size=200) < 0.4).astype(int)
-    model, data = cb.from_formula("y ~ . + I(x**2):g", frame, counts="times")
+    frame["y"] = rng.normal(size=200)
+    model, data = cb.from_formula("y ~ . + I(x**2):g", frame, family="linear", counts="times")
     assert "times" not in data.column_names
     coreset = cb.build(model, data, size=20, seed=0)
     coreset.save(tmp_path / "coreset.parquet")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import functools
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from corebayes.formula import Design
 from corebayes.formula.rows import design_rows
 from tests.formula.grammar import FORMULAS, check_same, table
 
+SLOW = [HealthCheck.too_slow]
 WAYS_IN = """
 y ~ __import__('os').system('touch pwned')
 y ~ I(__import__('os').system('touch pwned') * x)
@@ -139,9 +141,13 @@ def test_too_much_is_one_sentence_at_once(name):
     assert time.process_time() - began < 2.0
 
 
+@functools.cache
+def plain_design() -> Design:
+    return Design.fit("y ~ scale(x) + poly(z, 2) + C(g) + h:x + bs(x, df=4)", table())
+
+
 def hostile(change) -> dict:
-    design = Design.fit("y ~ scale(x) + poly(z, 2) + C(g) + h:x + bs(x, df=4)", table())
-    data = copy.deepcopy(design.to_data())
+    data = copy.deepcopy(plain_design().to_data())
     change(data)
     return data
 
@@ -231,30 +237,35 @@ def test_a_design_with_something_exchanged_is_a_design_or_a_sentence(data):
         assert "\n" not in str(error)
 
 
-@settings(
-    max_examples=500,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(FORMULAS)
-def test_formulas_of_a_grammar_give_the_columns_of_formulaic(formula):
+def check_grammar(formula: str) -> None:
     try:
         design_rows(formula, table())
     except ValueError as error:
-        # The same column twice, or none at all: formulaic keeps silent about these.
-        assert "more than once" in str(error) or "no columns" in str(error), (formula, error)
+        # formulaic keeps silent about a formula that makes no columns.
+        assert "no columns" in str(error), (formula, error)
         return
     check_same(formula)
 
 
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(FORMULAS)
+def test_formulas_of_a_grammar_give_the_columns_of_formulaic(formula):
+    check_grammar(formula)
+
+
+@pytest.mark.slow
+@settings(max_examples=1000, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@given(FORMULAS)
+def test_a_thousand_formulas_give_the_columns_of_formulaic(formula):
+    check_grammar(formula)
+
+
 PIECES = st.sampled_from(
-    ["(", ")", "[", "]", "~", "+", "-", "*", "**", ":", "/", "^", ".", ",", "=", "|", "`", "'", '"']
-    + ["x", "g", "np.", "__", "lambda ", "\n", "\\", "0", "1", "9e9", "{", "}", "%", "@", "é", "\0"]
+    [*"()[]~+-*:/^.,=|`'{}%@é01xg", '"', "\n", "\\", "\0", "**", "np.", "__", "lambda ", "9e9"]
 )
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(FORMULAS, st.lists(st.tuples(st.integers(0, 200), st.integers(0, 4), PIECES), max_size=4))
 def test_mutated_formulas_give_columns_or_a_sentence(formula, changes):
     for place, cut, piece in changes:
@@ -331,6 +342,11 @@ def test_a_file_without_a_design_is_certified_with_the_formula_again(built, caps
     assert call(capsys, "certify", "hostile.parquet", rows, "--formula", "y ~ x + z")[0] == 0
     code, err = call(capsys, "certify", "hostile.parquet", rows, "--formula", BAD)
     assert code == 2 and "no function 'np.f2py.os.system'" in err
-    page = ["report", "hostile.parquet", "--data", rows, "--out", "page.html", "--draws", "100"]
+
+
+@pytest.mark.slow
+def test_a_file_without_a_design_is_reported_with_the_formula_again(built, capsys):
+    with_provenance(built, lambda p: p.pop("design"))
+    page = ["report", "hostile.parquet", "--data", built / "rows.parquet", "--out", "page.html"]
     assert call(capsys, *page, "--formula", "y ~ x + z")[0] == 0
-    assert open("page.html").read(15).lower() == "<!doctype html>"
+    assert os.path.getsize("page.html") > 1000

@@ -48,7 +48,8 @@ def from_formula(
     linear, student-t, negative-binomial; `options` are the model's arguments, such as
     `link="log"` or `noise_sd=0.5`) or a model of one's own. `counts` names a column that says how
     often a row counts. The intercept is a column of the design like any other. A missing
-    value is an error that names its row. Cost: one design matrix of N·d numbers in memory.
+    value is an error that names its row. `certify(coreset, frame)` finds its columns again.
+    Cost: one design matrix of N·d numbers in memory.
     """
     return _model(family, prior, options), design_rows(formula, frame, counts=counts)
 

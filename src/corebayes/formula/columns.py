@@ -103,8 +103,8 @@ def _categories(codes: NDArray[np.intp], levels: list[Any], name: str) -> Catego
     """Levels of plain types; a level that stands for a missing value is none."""
     plain: list[Any] = []
     lookup = np.full(len(levels) + 1, -1, dtype=np.intp)
-    for place, level in enumerate(levels):
-        level = level.item() if isinstance(level, np.generic) else level
+    for place, given in enumerate(levels):
+        level: Any = given.item() if hasattr(given, "item") else given
         if type(level).__name__ == "Interval":
             level = str(level)
         if level is None or level != level:

@@ -7,23 +7,24 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corebayes.data.frames import check_names
 from corebayes.formula import tree
 from corebayes.formula.coding import Scoped, scope_terms
-from corebayes.formula.columns import Categories, Numbers, Values, as_categories, open_frame, read
-from corebayes.formula.evaluate import evaluate, find_states
-from corebayes.formula.functions import check, coding_of, transform_of
-from corebayes.formula.parser import MAX_FACTORS, parse
+from corebayes.formula.columns import Categories, Numbers, as_categories, open_frame, read
+from corebayes.formula.evaluate import Columns, evaluate, find_states
+from corebayes.formula.functions import coding_of, transform_of
+from corebayes.formula.parser import parse
 from corebayes.formula.splines import BSpline
-from corebayes.formula.transforms import State
-from corebayes.formula.tree import Call, Column, Node, columns_of, label, show, walk
+from corebayes.formula.transforms import Scale, State
+from corebayes.formula.tree import Call, Column, Node, columns_of, label, show
 from corebayes.types import Array
 
-MAX_COLUMNS, MAX_STATE = 10_000, 5_000
+MAX_COLUMNS = 10_000
 
 
 class Factor(NamedTuple):
@@ -48,22 +49,9 @@ class Design:
     states: Mapping[str, State]
 
     @classmethod
-    def fit(cls, formula: str, frame: Any, *, ignore: tuple[str, ...] = ()) -> Design:
-        """Look at a table once; `ignore` names columns that `.` does not stand for."""
-        parsed = parse(formula, open_frame(frame).names, ignore)
-        nodes = {label(node): node for term in parsed.terms for node in term}
-        needed = [name for node in (parsed.target, *nodes.values()) for name in columns_of(node)]
-        columns = read(frame, needed)
-        states: dict[str, State] = {}
-        for node in (parsed.target, *nodes.values()):
-            find_states(node, columns, states)
-        factors = tuple(Factor(node, _levels(node, columns)) for node in nodes.values())
-        numbers = {name: place for place, name in enumerate(nodes)}
-        terms = [tuple(numbers[label(node)] for node in term) for term in parsed.terms]
-        scoped = scope_terms(terms, [_spans_one(factor) for factor in factors])
-        design = cls(formula, parsed.target, factors, tuple(scoped), states)
-        design.check()
-        return design
+    def fit(cls, formula: str, frame: Any) -> Design:
+        """What the formula finds in a table."""
+        return look(formula, frame)[0]
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:
@@ -87,7 +75,7 @@ class Design:
         nodes = [self.target, *(factor.node for factor in self.factors)]
         return list(dict.fromkeys(name for node in nodes for name in columns_of(node)))
 
-    def apply(self, columns: Mapping[str, Values]) -> Array:
+    def apply(self, columns: Columns) -> Array:
         """The matrix X of these rows."""
         num_rows = _length(columns)
         X = np.empty((num_rows, len(self.column_names)))
@@ -104,7 +92,7 @@ class Design:
             place += product.shape[1]
         return X
 
-    def target_of(self, columns: Mapping[str, Values]) -> Array:
+    def target_of(self, columns: Columns) -> Array:
         """The left side; True counts as 1."""
         if isinstance(self.target, Column) and _levels(self.target, columns) not in (
             None,
@@ -115,7 +103,8 @@ class Design:
 
     def check(self) -> None:
         """Refuse a design that makes no columns, or two of the same name."""
-        if isinstance(self.target, Call) and not _is_single(self.target):
+        transform = transform_of(self.target)
+        if is_coded(self.target) or not (transform is None or isinstance(transform, Scale)):
             raise ValueError(f"the left side {label(self.target)} must be one column of numbers")
         if not self.column_names:
             raise ValueError("the formula makes no columns: X would be empty")
@@ -136,9 +125,11 @@ class Design:
     @classmethod
     def from_data(cls, data: Any) -> Design:
         """The design that this is the JSON form of; anything else is one sentence."""
+        from corebayes.formula.stored import read_design
+
         try:
-            return _from_data(data)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            return read_design(data)
+        except (ValueError, TypeError) as error:
             raise ValueError(f"the stored design cannot be used: {error}") from None
 
     def _labels(self, number: int, reduced: bool) -> list[str]:
@@ -159,7 +150,7 @@ class Design:
             return [name]
         return [f"{name}[{place}]" for place in places][int(reduced) :]
 
-    def _encode(self, number: int, reduced: bool, columns: Mapping[str, Values]) -> Array:
+    def _encode(self, number: int, reduced: bool, columns: Columns) -> Array:
         """The columns of a factor as (n, k)."""
         node, levels = self.factors[number]
         if levels is None:
@@ -176,16 +167,35 @@ class Design:
         return (codes == np.delete(kept, coding.base(levels))).astype(float)
 
 
-def _length(columns: Mapping[str, Values]) -> int:
+def look(formula: str, frame: Any, *, ignore: str | None = None) -> tuple[Design, Columns]:
+    """The design of a formula, and the columns that were read for it; `.` leaves `ignore` out."""
+    target, terms = parse(formula, open_frame(frame).names, ignore)
+    nodes = {show(node): node for term in terms for node in term}
+    everything = (target, *nodes.values())
+    columns = read(frame, [name for node in everything for name in columns_of(node)])
+    states: dict[str, State] = {}
+    for node in everything:
+        find_states(node, columns, states)
+    factors = tuple(Factor(node, _levels(node, columns)) for node in nodes.values())
+    places = {name: place for place, name in enumerate(nodes)}
+    numbered = [[places[show(node)] for node in term] for term in terms]
+    scoped = scope_terms(numbered, [spans_one(factor) for factor in factors])
+    design = Design(formula, target, factors, tuple(scoped), states)
+    design.check()
+    return design, columns
+
+
+def _length(columns: Columns) -> int:
     first = next(iter(columns.values()))
     return len(first.values if isinstance(first, Numbers) else first.codes)
 
 
-def _levels(node: Node, columns: Mapping[str, Values]) -> tuple[Any, ...] | None:
+def _levels(node: Node, columns: Columns) -> tuple[Any, ...] | None:
     """The levels of a factor that is categories, be it by C() or by what the column holds."""
-    is_coded = isinstance(node, Call) and node.function == "C"
     name = columns_of(node)[0]
-    if not is_coded and not (isinstance(node, Column) and isinstance(columns[name], Categories)):
+    if not is_coded(node) and not (
+        isinstance(node, Column) and isinstance(columns[name], Categories)
+    ):
         return None
     found = as_categories(columns[name])
     levels = coding_of(node).levels or found.levels
@@ -193,7 +203,7 @@ def _levels(node: Node, columns: Mapping[str, Values]) -> tuple[Any, ...] | None
     return levels
 
 
-def _codes(found: Categories, levels: tuple[Any, ...], name: str) -> Array:
+def _codes(found: Categories, levels: tuple[Any, ...], name: str) -> NDArray[np.intp]:
     """The positions of the rows' values in `levels`."""
     places = {level: place for place, level in enumerate(levels)}
     lookup = np.array([places.get(level, -1) for level in found.levels], dtype=np.intp)
@@ -209,7 +219,7 @@ def _codes(found: Categories, levels: tuple[Any, ...], name: str) -> Array:
     return codes
 
 
-def _spans_one(factor: Factor) -> bool:
+def spans_one(factor: Factor) -> bool:
     """Whether the columns of a factor add up to one."""
     transform = transform_of(factor.node)
     return factor.levels is not None or (
@@ -217,90 +227,5 @@ def _spans_one(factor: Factor) -> bool:
     )
 
 
-def _is_single(node: Call) -> bool:
-    transform = transform_of(node)
-    return node.function != "C" and (transform is None or type(transform).__name__ == "Scale")
-
-
-def _from_data(data: Any) -> Design:
-    if not isinstance(data, dict) or set(cast("dict[str, Any]", data)) != {
-        "formula",
-        "target",
-        "factors",
-        "terms",
-        "states",
-    }:
-        raise ValueError("it must have formula, target, factors, terms and states, and no more")
-    data = cast("dict[str, Any]", data)
-    factors, terms, states = data["factors"], data["terms"], data["states"]
-    for entries in (factors, terms):
-        if not isinstance(entries, list) or len(cast("list[Any]", entries)) > MAX_COLUMNS:
-            raise ValueError(f"factors and terms must be lists of at most {MAX_COLUMNS:,}")
-    if not isinstance(states, dict) or not isinstance(data["formula"], str):
-        raise ValueError("formula must be a text, and states a mapping")
-    nodes = tuple(_factor(entry) for entry in factors)
-    target = tree.from_data(data["target"])
-    check(target)
-    design = Design(
-        formula=data["formula"][: tree.MAX_TEXT],
-        target=target,
-        factors=nodes,
-        terms=tuple(_term(term, nodes) for term in terms),
-        states=_states(cast("dict[str, Any]", states), [target, *(f.node for f in nodes)]),
-    )
-    design.check()
-    return design
-
-
-def _factor(entry: Any) -> Factor:
-    node, levels = entry
-    node = tree.from_data(node)
-    check(node)
-    is_coded = isinstance(node, Call) and node.function == "C"
-    if levels is None:
-        if is_coded:
-            raise ValueError(f"{label(node)[:60]} has no levels")
-        return Factor(node)
-    if not (is_coded or isinstance(node, Column)):
-        raise ValueError(f"{label(node)[:60]} has no levels to be coded")
-    if not isinstance(levels, list) or len(cast("list[Any]", levels)) > MAX_COLUMNS:
-        raise ValueError(f"levels must be a list of at most {MAX_COLUMNS:,}")
-    plain = tuple(map(tree.scalar, cast("list[Any]", levels)))
-    if not plain or None in plain or len(set(plain)) < len(plain):
-        raise ValueError("levels must be there and differ")
-    coding_of(node).base(plain)
-    return Factor(node, plain)
-
-
-def _term(entry: Any, factors: tuple[Factor, ...]) -> Scoped:
-    if not isinstance(entry, list) or len(cast("list[Any]", entry)) > MAX_FACTORS:
-        raise ValueError(f"a term must be a list of at most {MAX_FACTORS} factors")
-    term: list[tuple[int, bool]] = []
-    for number, reduced in cast("list[Any]", entry):
-        if type(number) is not int or not 0 <= number < len(factors) or type(reduced) is not bool:
-            raise ValueError(f"{str(number)[:60]!r} is none of the factors")
-        if reduced and not _spans_one(factors[number]):
-            raise ValueError("only categories are coded with a level less")
-        term.append((number, reduced))
-    return tuple(term)
-
-
-def _states(entries: dict[str, Any], nodes: list[Node]) -> dict[str, State]:
-    """The state of every transform, and of nothing else."""
-    states: dict[str, State] = {}
-    for node in itertools.chain.from_iterable(map(walk, nodes)):
-        transform, name = transform_of(node), show(node)
-        if transform is None:
-            continue
-        state = entries.get(name)
-        if not isinstance(state, list) or len(cast("list[Any]", state)) > MAX_STATE:
-            raise ValueError(f"{name[:60]} has no state")
-        numbers = tuple(map(tree.scalar, cast("list[Any]", state)))
-        if not all(isinstance(number, int | float) for number in numbers):
-            raise ValueError(f"the state of {name[:60]} must be numbers")
-        states[name] = tuple(map(float, numbers))  # pyright: ignore[reportArgumentType]
-        if not transform.accepts(states[name]):
-            raise ValueError(f"the state of {name[:60]} does not fit it")
-    if set(states) != set(entries):
-        raise ValueError("there are states of transforms that are not in the design")
-    return states
+def is_coded(node: Node) -> bool:
+    return isinstance(node, Call) and node.function == "C"

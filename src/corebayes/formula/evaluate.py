@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,19 +14,19 @@ from corebayes.formula.tree import Binary, Call, Column, Literal, Node, Unary, s
 from corebayes.types import Array
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "//": np.floor_divide,
+    "%": np.remainder,
+    "**": np.power,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
 }
 
 Columns = Mapping[str, Values]
@@ -75,7 +74,7 @@ def _evaluate(node: Node, columns: Columns, states: Mapping[str, State]) -> Any:
         case Binary("==" | "!=" as sign, Column(name), Literal(str() as text)) | Binary(
             "==" | "!=" as sign, Literal(str() as text), Column(name)
         ):
-            return _compare(columns[name], name, text, OPERATORS[sign])
+            return (_compare(columns[name], name, text) == (sign == "==")).astype(float)
         case Binary(sign, left, right):
             values = _evaluate(left, columns, states), _evaluate(right, columns, states)
             return np.asarray(OPERATORS[sign](*values), dtype=float)[()]
@@ -98,7 +97,7 @@ def _numbers(values: Values, name: str) -> Array:
     raise ValueError(f"column {name!r} holds categories, where numbers are needed")
 
 
-def _compare(values: Values, name: str, text: str, compare: Callable[[Any, Any], Any]) -> Array:
+def _compare(values: Values, name: str, text: str) -> Any:
     if not isinstance(values, Categories):
         raise ValueError(f"column {name!r} holds numbers, which are not compared with a text")
-    return np.array([compare(level, text) for level in values.levels], dtype=float)[values.codes]
+    return np.array([level == text for level in values.levels])[values.codes]

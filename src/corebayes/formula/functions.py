@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.formula.splines import BSpline, NaturalSpline
-from corebayes.formula.transforms import Poly, Scale, Transform
+from corebayes.formula.transforms import Poly, Scale, Transform, is_list
 from corebayes.formula.tree import (
     MAX_DEPTH,
     Binary,
@@ -43,7 +43,7 @@ class Coding:
     reference: Any = None
 
     def __post_init__(self) -> None:
-        if self.levels is not None and not (isinstance(self.levels, tuple) and self.levels):
+        if self.levels is not None and not (is_list(self.levels) and self.levels):
             raise ValueError('levels must be a list such as ["a", "b"]')
 
     def base(self, levels: tuple[Any, ...]) -> int:

@@ -13,12 +13,12 @@ written is an error of one sentence that names it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from corebayes.data.columns import find
 from corebayes.formula.functions import SUMS, TREATMENTS, check, check_function
+from corebayes.formula.tokens import Token, shorten, split
 from corebayes.formula.tree import (
     COMPARISON,
     MAX_DEPTH,
@@ -32,25 +32,15 @@ from corebayes.formula.tree import (
     Node,
     Unary,
     columns_of,
-    label,
     scalar,
+    show,
 )
 
 MAX_TERMS, MAX_FACTORS = 10_000, 8
-TOKEN = re.compile(
-    r"""\s*(?:
-      (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-    | (?P<name>[^\W\d](?:\.?\w)*)
-    | `(?P<quoted>[^`]+)`
-    | (?P<text>"[^"\\]*"|'[^'\\]*')
-    | (?P<symbol>\*\*|//|==|!=|<=|>=|[-+*/%^:~|()\[\],=<>.])
-    )""",
-    re.VERBOSE,
-)
 CONSTANTS: dict[str, bool | None] = {"True": True, "False": False, "None": None}
 
 Term = tuple[Node, ...]
-# A term is told by the names of its factors, whatever their order.
+# A term is told by its factors as they are written, whatever their order.
 Terms = dict[frozenset[str], Term]
 INTERCEPT: Terms = {frozenset(): ()}
 
@@ -61,13 +51,7 @@ class Formula(NamedTuple):
     """In the order of their columns: fewer factors first; the intercept has none."""
 
 
-class Token(NamedTuple):
-    kind: str
-    text: str
-    place: int
-
-
-def parse(text: str, names: tuple[str, ...], ignore: tuple[str, ...] = ()) -> Formula:
+def parse(text: str, names: tuple[str, ...], ignore: str | None = None) -> Formula:
     """The formula's terms, of columns with these names; `.` is all but the target and `ignore`."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"a formula is a text such as 'y ~ x', not {type(text).__name__}")
@@ -80,22 +64,19 @@ def parse(text: str, names: tuple[str, ...], ignore: tuple[str, ...] = ()) -> Fo
         raise ValueError(
             f"the formula {shorten(text)} has no left side or several: write it as 'y ~ x1 + x2'"
         )
-    target = reader.checked(reader.operand)
+    target = reader.operand()
+    check(target)
     if reader.peek() != "~":
         raise ValueError(
             f"the left side of the formula {shorten(text)} must be one column of numbers"
         )
     reader.expect("~")
-    taken = {*columns_of(target), *ignore}
+    taken = {*columns_of(target), ignore}
     reader.others = [name for name in names if name not in taken]
     terms = reader.sum(INTERCEPT)
     if reader.peek():
         raise reader.unexpected()
     return Formula(target, sorted(terms.values(), key=len))
-
-
-def shorten(text: str) -> str:
-    return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
 class _Reader:
@@ -104,25 +85,8 @@ class _Reader:
     def __init__(self, text: str, names: tuple[str, ...]) -> None:
         self.text, self.names = text, names
         self.others: list[str] = []
-        self.tokens = self._split(text)
+        self.tokens = split(text)
         self.position = self.depth = 0
-
-    def _split(self, text: str) -> list[Token]:
-        tokens: list[Token] = []
-        end = len(text.rstrip())
-        place = 0
-        while place < end:
-            found = TOKEN.match(text, place)
-            if found is None:
-                place += len(text[place:]) - len(text[place:].lstrip())
-                raise ValueError(
-                    f"{text[place]!r} at character {place + 1} has no meaning in the formula "
-                    f"{shorten(text)}"
-                )
-            kind = str(found.lastgroup)
-            tokens.append(Token(kind, found[kind], found.start(kind)))
-            place = found.end()
-        return [*tokens, Token("end", "", end)]
 
     def symbols(self) -> list[str]:
         return [token.text if token.kind == "symbol" else "" for token in self.tokens]
@@ -158,11 +122,6 @@ class _Reader:
         result = read()
         self.depth -= 1
         return result
-
-    def checked(self, read: Callable[[], Node]) -> Node:
-        node = read()
-        check(node)
-        return node
 
     # Terms
 
@@ -235,7 +194,7 @@ class _Reader:
                     continue
                 if len(both) > MAX_FACTORS:
                     raise ValueError(f"a term of the formula has more than {MAX_FACTORS} factors")
-                crossed[both] = term + tuple(f for f in factors if label(f) not in key)
+                crossed[both] = term + tuple(f for f in factors if show(f) not in key)
             self.few(crossed)
         return crossed
 
@@ -252,7 +211,7 @@ class _Reader:
             self.expect(")")
             return terms
         if self.accept("."):
-            return {frozenset((name,)): (Column(name),) for name in self.others}
+            return {frozenset((show(Column(name)),)): (Column(name),) for name in self.others}
         kind, text, _ = self.tokens[self.position]
         if kind == "number":
             if text != "1":
@@ -261,8 +220,9 @@ class _Reader:
             return INTERCEPT
         if kind not in ("name", "quoted"):
             raise self.unexpected(", where a term should be")
-        node = self.checked(self.operand)
-        return {frozenset((label(node),)): (node,)}
+        node = self.operand()
+        check(node)
+        return {frozenset((show(node),)): (node,)}
 
     # Expressions
 

@@ -9,20 +9,24 @@ from corebayes.data.arrays import ArrayData
 from corebayes.data.checks import check
 from corebayes.data.columns import find
 from corebayes.formula.columns import open_frame, read
-from corebayes.formula.design import Design
+from corebayes.formula.design import Design, look
+from corebayes.formula.evaluate import Columns
 from corebayes.types import Coreset, Data
 
 
 def design_rows(formula: str, frame: Any, *, counts: str | None = None) -> ArrayData:
     """The design and the target that a formula makes of a frame, checked."""
-    ignore = () if counts is None else (counts,)
-    return rows_of(Design.fit(formula, frame, ignore=ignore), frame, counts=counts)
+    return _rows(*look(formula, frame, ignore=counts), frame, counts)
 
 
-def rows_of(design: Design, source: Any, *, counts: Any = None) -> ArrayData:
+def rows_of(design: Design, frame: Any, *, counts: Any = None) -> ArrayData:
     """The rows of a frame as the design has them."""
-    columns, frame = read(source, design.needs), open_frame(source)
+    return _rows(design, read(frame, design.needs), frame, counts)
+
+
+def _rows(design: Design, columns: Columns, source: Any, counts: Any) -> ArrayData:
     if isinstance(counts, str):
+        frame = open_frame(source)
         counts = frame.column(find(counts, frame.names, "counts"))
     rows = ArrayData(
         fields={"X": design.apply(columns), "y": design.target_of(columns)},

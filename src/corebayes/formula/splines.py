@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.formula.transforms import State, check_truth, check_whole
+from corebayes.formula.transforms import State, check_truth, check_whole, is_list
 from corebayes.types import Array
 
 MAX_KNOTS = 1000
@@ -141,7 +141,7 @@ def _check_spline(spline: BSpline | NaturalSpline, fewest: int) -> None:
     if spline.df is not None:
         check_whole("df", spline.df, fewest, MAX_KNOTS)
     if spline.knots is not None:
-        listed = isinstance(spline.knots, tuple) and len(spline.knots) <= MAX_KNOTS  # pyright: ignore
+        listed = is_list(spline.knots) and len(spline.knots) <= MAX_KNOTS
         if not listed or not all(map(_is_number, spline.knots)):
             raise ValueError(f"knots must be a list of at most {MAX_KNOTS:,} numbers")
     for bound in (spline.lower_bound, spline.upper_bound):

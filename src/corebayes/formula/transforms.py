@@ -108,6 +108,11 @@ class Poly:
         return product - norms[k] / norms[k - 1] * older if k else product
 
 
+def is_list(value: Any) -> bool:
+    """Whether an option was written as [a, b]."""
+    return isinstance(value, tuple)
+
+
 def check_truth(name: str, value: Any) -> None:
     if not isinstance(value, bool):
         raise ValueError(f"{name} must be True or False, got {str(value)[:60]!r}")

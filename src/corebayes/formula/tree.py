@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 # A tree is walked by recursion, so it must not be deep.
 MAX_DEPTH = 100
@@ -132,19 +132,18 @@ def from_data(data: Any, depth: int = 0) -> Node:
     match data:
         case ["column", str(name)] if 0 < len(name) <= MAX_TEXT:
             return Column(name)
-        case ["literal", list(values)] if len(cast("list[Any]", values)) <= MAX_LIST:
-            return Literal(tuple(map(scalar, cast("list[Any]", values))))
+        case ["literal", [*values]] if len(values) <= MAX_LIST:
+            return Literal(tuple(map(scalar, values)))
         case ["literal", value]:
             return Literal(scalar(value))
         case ["unary", "-" | "+" as operator, operand]:
             return Unary(operator, from_data(operand, depth + 1))
         case ["binary", str(operator), left, right] if operator in PRECEDENCE:
             return Binary(operator, from_data(left, depth + 1), from_data(right, depth + 1))
-        case ["call", str(function), list(arguments), dict(options)]:
-            positional = [from_data(entry, depth + 1) for entry in cast("list[Any]", arguments)]
-            named = cast("dict[str, Any]", options).items()
-            pairs = [(str(name), from_data(value, depth + 1)) for name, value in named]
-            return Call(function, tuple(positional), tuple(pairs))
+        case ["call", str(function), [*arguments], {**options}]:
+            positional = tuple(from_data(argument, depth + 1) for argument in arguments)
+            named = [(str(name), from_data(value, depth + 1)) for name, value in options.items()]
+            return Call(function, positional, tuple(named))
         case _:
             raise ValueError(f"{str(data)[:60]!r} is no expression")
 

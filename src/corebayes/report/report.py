@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from corebayes.certificate import Certificate
-from corebayes.formula.rows import as_built
 from corebayes.data.atomic import write_atomically
+from corebayes.formula.rows import as_built
 from corebayes.report.findings import Findings, find_out
 from corebayes.report.page import page
 from corebayes.scan.query import Executor
