@@ -281,7 +281,9 @@ class _Run:
 
     def _provenance(self, data: Data, indices: Indices) -> dict[str, Any]:
         learned = {"learned": True} if indices.min(initial=0) < 0 else {}
+        design = getattr(data, "design", None)
         return {
+            **({} if design is None else {"design": design}),
             "version": __version__,
             "method": repr(self.method),
             "seed": self.seed,

@@ -24,8 +24,8 @@ import numpy as np
 from corebayes import certificate
 from corebayes.certificate import Certificate
 from corebayes.check_coreset import check_coreset
-from corebayes.data import as_data
 from corebayes.diagnostics import log_ratios
+from corebayes.formula.rows import as_built
 from corebayes.modes import NEGLIGIBLE, prior_starts, unvisited_mode
 from corebayes.problem import Problem
 from corebayes.samplers.convergence import (
@@ -84,7 +84,7 @@ def certify(
     _check_arguments(draws, tol, sampler)
     check_coreset(coreset)
     budget = as_budget(memory)
-    source = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
+    source = as_built(coreset, data, target=target, features=features, counts=counts, on_bad=on_bad)
     check_same_data(coreset, source)
     problem = Problem(coreset.model, source, executor or Inline(), budget)
     rng = np.random.default_rng(seed)

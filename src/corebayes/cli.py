@@ -84,6 +84,7 @@ Features = Annotated[
     str | None, Option(help="Columns to predict from, as a,b,c.", show_default="all others")
 ]
 Counts = Annotated[str | None, Option(help="Column that says how often a row counts.")]
+Formula = Annotated[str | None, Option(help="In the place of these: 'y ~ x1 + log(x2) + C(g)'.")]
 OnBad = Annotated[str, Option(help="Rows with missing values: raise (an error) or drop.")]
 Seed = Annotated[int, Option(help="The same seed gives the same result.")]
 Workers = Annotated[int | None, Option(help="Worker processes.", show_default="threads")]
@@ -150,9 +151,7 @@ def build(
     target: Target = None,
     features: Features = None,
     counts: Counts = None,
-    formula: Annotated[
-        str | None, Option(help="In the place of these: 'y ~ x1 + log(x2) + C(g)'.")
-    ] = None,
+    formula: Formula = None,
     intercept: Annotated[bool, Option("--intercept", help="Append a column of ones.")] = False,
     size: Annotated[int | None, Option(help="How many rows to keep.")] = None,
     tol: Annotated[float | None, Option(help="Grow until KL is certified below this.")] = None,
@@ -225,7 +224,7 @@ def build(
     # So that `certify` need not be told the columns again, and a report can tell the command.
     provenance = {
         **coreset.provenance,
-        "columns": columns._asdict(),
+        "columns": columns.stored(),
         "command": shlex.join(["corebayes", *context.obj]),
     }
     coreset = replace(coreset, provenance=provenance)
@@ -291,6 +290,7 @@ def certify(
     target: Target = None,
     features: Features = None,
     counts: Counts = None,
+    formula: Formula = None,
     draws: Annotated[int, Option(help="Fresh draws to measure on.")] = 1000,
     tol: Annotated[float, Option(help="Largest KL, in nats, to certify.")] = 0.02,
     seed: Seed = 1,
@@ -305,7 +305,7 @@ def certify(
     The columns are those the coreset was built with unless others are named.
     """
     loaded = cb.load(coreset)
-    data = _read(rows, columns_of(loaded, target, features, counts))
+    data = _read(rows, columns_of(loaded, target, features, counts, formula))
     with make_executor(workers, scheduler, tls) as executor, show_steps() as steps:
         steps.begin("certifying")
         if memory is None:

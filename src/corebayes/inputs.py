@@ -16,6 +16,9 @@ from corebayes.data import as_data
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import as_limit
 from corebayes.data.npy_header import check_archive
+from corebayes.formula.design import Design
+from corebayes.formula.rows import design_rows, rows_of, stored_design
+from corebayes.formula.tokens import shorten
 from corebayes.models import BUILT_IN, GLM, NormalPriorModel
 from corebayes.scan.query import Executor
 from corebayes.types import Coreset, Data, Model
@@ -39,10 +42,16 @@ class Columns(NamedTuple):
     counts: str | None = None
     on_bad: str = "raise"
     formula: str | None = None
+    design: Design | None = None
+    """Of the formula a coreset was built with; the text of that formula is for people."""
 
     def named(self) -> dict[str, Any]:
         """The arguments of `as_data`."""
-        return {name: value for name, value in self._asdict().items() if name != "formula"}
+        return {name: getattr(self, name) for name in ("target", "features", "counts", "on_bad")}
+
+    def stored(self) -> dict[str, Any]:
+        """What a coreset keeps of it; the design is kept beside it."""
+        return {**self.named(), "formula": self.formula}
 
 
 # Every name of a built-in model, with its class and the arguments that the name stands for.
@@ -101,8 +110,8 @@ def read_rows(path: Path, columns: Columns) -> Data:
 
     Parquet and .npy are read part by part in every pass; .csv and .npz are held in memory.
     """
-    if columns.formula is not None:
-        return _read_formula(path, columns.formula, columns)
+    if columns.formula is not None or columns.design is not None:
+        return _read_formula(path, columns)
     if path.suffix in IN_MEMORY and not path.is_dir():
         if not path.exists():
             raise FileNotFoundError(f"there is no file {path}")
@@ -117,12 +126,40 @@ def read_rows(path: Path, columns: Columns) -> Data:
 
 
 def columns_of(
-    coreset: Coreset, target: str | None, features: str | None, counts: str | None
+    coreset: Coreset,
+    target: str | None,
+    features: str | None,
+    counts: str | None,
+    formula: str | None = None,
 ) -> Columns:
-    """The columns a coreset was built with, unless others are named (features as a,b,c)."""
+    """The columns a coreset was built with, unless others are named (features as a,b,c).
+
+    A formula is never taken from the file: what a file says is data, not something to run.
+    """
+    kept: Any = coreset.provenance.get("columns", {})
+    known = Columns()
+    if isinstance(kept, dict):
+        known = known._replace(**{k: v for k, v in kept.items() if _is_stored(k, v)})  # pyright: ignore
     given = {"target": target, "features": split(features), "counts": counts}
-    columns = Columns(**coreset.provenance.get("columns", {}))
-    return columns._replace(**{name: value for name, value in given.items() if value})
+    columns = known._replace(**{name: value for name, value in given.items() if value})
+    if formula is not None:
+        return columns._replace(formula=formula, design=None)
+    columns = columns._replace(formula=None, design=stored_design(coreset))
+    if columns.design is not None and known.formula not in (None, columns.design.formula):
+        raise ValueError("the coreset names one formula and holds the design of another")
+    if columns.design is None and known.formula is not None:
+        raise ValueError(
+            "the coreset was built from a formula by an earlier version, which kept no design: "
+            f"give the formula again, --formula {shorten(known.formula)}"
+        )
+    return columns
+
+
+def _is_stored(name: str, value: Any) -> bool:
+    """Whether a file may say this about its columns."""
+    if name == "features":
+        return isinstance(value, list) and all(isinstance(entry, str) for entry in value)  # pyright: ignore
+    return name in ("target", "counts", "on_bad", "formula") and isinstance(value, str)
 
 
 def split(names: str | None) -> list[str] | None:
@@ -152,10 +189,8 @@ def make_executor(
         yield None
 
 
-def _read_formula(path: Path, formula: str, columns: Columns) -> Data:
+def _read_formula(path: Path, columns: Columns) -> Data:
     """The design that a formula makes of a table, which is held in memory."""
-    from corebayes.adapters.formula import design_rows
-
     if columns.target is not None or columns.features is not None:
         raise ValueError("--formula names the target and the features: leave out --target and co.")
     if columns.on_bad != "raise":
@@ -168,7 +203,10 @@ def _read_formula(path: Path, formula: str, columns: Columns) -> Data:
         table = _read_csv(path)
     else:
         table = import_pyarrow("pyarrow.parquet").read_table(path)
-    return design_rows(formula, table, counts=columns.counts)
+    if columns.formula is not None:
+        return design_rows(columns.formula, table, counts=columns.counts)
+    assert columns.design is not None
+    return rows_of(columns.design, table, counts=columns.counts)
 
 
 def _read_csv(path: Path) -> Any:

@@ -1,22 +1,19 @@
 """A built-in regression from a formula and a data frame.
 
-The formula is formulaic's (Wilkinson's notation): y ~ x1 + x2, x1:x2, x1*x2, C(g) for categories,
-log(x), poly(x, 3), and an intercept unless it says −1. The columns of the design keep the
-names formulaic gives them, which become the names of the coefficients in the posterior.
+Wilkinson's notation: y ~ x1 + x2, x1:x2, x1*x2, C(g) for categories, log(x), I(x1 * x2),
+poly(x, 3), splines, and an intercept unless it says −1. The columns are called as formulaic and
+patsy call them, and so are the coefficients in the posterior. Nothing in a formula is evaluated as
+Python: see `corebayes.formula`.
 """
 
 from __future__ import annotations
 
 import difflib
-import importlib
 from collections.abc import Callable
-from typing import Any, cast
-
-import numpy as np
+from typing import Any
 
 from corebayes.data.arrays import ArrayData
-from corebayes.data.columns import find
-from corebayes.data.entry import as_data
+from corebayes.formula.rows import design_rows
 from corebayes.models import (
     LinearRegression,
     LogisticRegression,
@@ -51,34 +48,10 @@ def from_formula(
     linear, student-t, negative-binomial; `options` are the model's arguments, such as
     `link="log"` or `noise_sd=0.5`) or a model of one's own. `counts` names a column that says how
     often a row counts. The intercept is a column of the design like any other. A missing
-    value is an error that names its row. Cost: one design matrix of N·d numbers in memory.
+    value is an error that names its row. `certify(coreset, frame)` finds its columns again.
+    Cost: one design matrix of N·d numbers in memory.
     """
     return _model(family, prior, options), design_rows(formula, frame, counts=counts)
-
-
-def design_rows(formula: str, frame: Any, *, counts: str | None = None) -> ArrayData:
-    """The design and the target that a formula makes of a frame, checked."""
-    formulaic = import_formulaic()
-    table = _pandas(frame)
-    parsed = formulaic.Formula(formula)
-    if not hasattr(parsed, "lhs"):
-        raise ValueError(f"the formula {formula!r} has no left side: write it as 'y ~ x1 + x2'")
-    _check_variables(parsed, table, formula)
-    design = parsed.rhs.get_model_matrix(table, na_action="ignore")
-    repeats = None
-    if counts is not None:
-        repeats = table.iloc[:, find(counts, tuple(map(str, table.columns)), "counts")]
-    pair = (design, _target(parsed, table, formula))
-    return cast(ArrayData, as_data(pair, counts=repeats))
-
-
-def import_formulaic() -> Any:
-    """formulaic, or an error that says what to install."""
-    try:
-        return importlib.import_module("formulaic")
-    except ImportError as error:
-        error.add_note('formulas need formulaic: pip install "corebayes[formula]"')
-        raise
 
 
 def _model(family: str | GLM, prior: Normal | None, options: dict[str, Any]) -> GLM:
@@ -97,42 +70,3 @@ def _model(family: str | GLM, prior: Normal | None, options: dict[str, Any]) -> 
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(f"there is no family {family!r}; {hint}There are {', '.join(FAMILIES)}")
     return FAMILIES[family](**options, **({} if prior is None else {"prior": prior}))
-
-
-def _pandas(frame: Any) -> Any:
-    """The frame as pandas has it, with rows numbered from 0."""
-    if hasattr(frame, "iloc"):
-        return frame.reset_index(drop=True)
-    if hasattr(frame, "to_pandas"):
-        return frame.to_pandas()
-    raise TypeError(
-        f"a formula needs columns with names: pass a pandas or polars frame or an Arrow table, "
-        f"not {type(frame).__name__}"
-    )
-
-
-def _check_variables(parsed: Any, table: Any, formula: str) -> None:
-    """Every column there, and no value missing: else rows would be dropped without a word."""
-    names = tuple(map(str, table.columns))
-    for variable in sorted(map(str, parsed.required_variables)):
-        position = find(variable, names, f"formula {formula!r}")
-        missing = np.flatnonzero(table.iloc[:, position].isna().to_numpy())
-        if missing.size:
-            raise ValueError(
-                f"row {missing[0]}, column {variable!r} is missing; so are {missing.size:,} of "
-                f"{len(table):,} values there (rows are numbered from 0). Fill or remove these rows"
-            )
-
-
-def _target(parsed: Any, table: Any, formula: str) -> Any:
-    """The left side as one column of numbers, under its name; True counts as 1."""
-    variables = set(map(str, parsed.lhs.required_variables))
-    truths = {name: "int8" for name in variables if table[name].dtype == bool}
-    matrix = parsed.lhs.get_model_matrix(table.astype(truths), na_action="ignore")
-    columns = [name for name in matrix.columns if str(name) != "Intercept"]
-    if len(columns) != 1:
-        raise ValueError(
-            f"the left side of the formula {formula!r} gives the columns {list(map(str, columns))}:"
-            " it must be one column of numbers"
-        )
-    return matrix[columns[0]]

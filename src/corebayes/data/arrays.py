@@ -38,6 +38,8 @@ class ArrayData:
     """Sorted numbers of rows left out for a NaN or infinite value. They keep their numbers,
     count zero times, and read as zero where the bad value was."""
     shard_rows: int = 16_384
+    design: Mapping[str, Any] | None = None
+    """How a formula made the columns, as plain data; a coreset keeps it."""
 
     def __post_init__(self) -> None:
         # The rows belong to the caller: whoever reads a shard must not write to them.

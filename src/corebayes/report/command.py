@@ -34,6 +34,9 @@ def report(
     target: Annotated[str | None, Option(help="Column to predict, if not as built.")] = None,
     features: Annotated[str | None, Option(help="Columns to predict from, as a,b,c.")] = None,
     counts: Annotated[str | None, Option(help="Column that says how often a row counts.")] = None,
+    formula: Annotated[
+        str | None, Option(help="In the place of these, if not as built: 'y ~ x1 + C(g)'.")
+    ] = None,
     draws: Annotated[int, Option(help="Draws to measure on.")] = 1000,
     tol: Annotated[float, Option(help="Largest KL, in nats, to certify.")] = 0.02,
     seed: Annotated[int, Option(help="The same seed gives the same result.")] = 1,
@@ -56,7 +59,7 @@ def report(
     if data is not None:
         with show_steps() as steps:
             steps.begin("reading the rows")
-            rows = read_rows(data, columns_of(loaded, target, features, counts))
+            rows = read_rows(data, columns_of(loaded, target, features, counts, formula))
     with make_executor(workers, scheduler, tls) as executor:
         written = write_report(
             loaded, rows, out=out, title=title, draws=draws, tol=tol, seed=seed, executor=executor

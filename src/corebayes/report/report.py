@@ -10,8 +10,8 @@ from typing import Any
 
 from corebayes.certificate import Certificate
 from corebayes.check_coreset import check_coreset
-from corebayes.data import as_data
 from corebayes.data.atomic import write_atomically
+from corebayes.formula.rows import as_built
 from corebayes.outputs import probe_output, write_or_keep
 from corebayes.report.findings import Findings, find_out
 from corebayes.report.page import page
@@ -70,7 +70,9 @@ def report(
         probe_output(out)
     rows = None
     if data is not None:
-        rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
+        rows = as_built(
+            coreset, data, target=target, features=features, counts=counts, on_bad=on_bad
+        )
     with show_steps(progress) as steps:
         findings = find_out(
             coreset,

@@ -1,0 +1,188 @@
+"""Columns of pandas and polars frames and of Arrow tables, as numbers or as categories."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebayes.data import frames
+from corebayes.types import Array
+
+
+class Numbers(NamedTuple):
+    values: Array
+    whole: bool = False
+    """Whether the table has them as integers."""
+
+
+class Categories(NamedTuple):
+    codes: NDArray[np.intp]
+    """Positions in `levels`; −1 where the value is missing."""
+    levels: tuple[Any, ...]
+
+
+Values = Numbers | Categories
+
+
+def open_frame(source: Any) -> frames.Frame:
+    frame = frames.as_frame(source)
+    if frame is None:
+        raise TypeError(
+            "a formula needs columns with names: pass a pandas or polars frame or an Arrow table, "
+            f"not {type(source).__name__}"
+        )
+    return frame
+
+
+def read(source: Any, names: Iterable[str]) -> dict[str, Values]:
+    """The columns of these names; an error tells which have missing values, and how many."""
+    frame = open_frame(source)
+    if frame.num_rows == 0:
+        raise ValueError("the table has no rows")
+    columns: dict[str, Values] = {}
+    for name in dict.fromkeys(names):
+        if name not in frame.names:
+            raise ValueError(f"the table has no column {name!r}, which the design needs")
+        columns[name] = _read(source, frame, frame.names.index(name))
+    _check_complete(columns, frame.num_rows)
+    return columns
+
+
+def as_categories(values: Values) -> Categories:
+    """Numbers as categories: the levels are the numbers that occur."""
+    if isinstance(values, Categories):
+        return values
+    levels, codes = np.unique(values.values, return_inverse=True)
+    return Categories(codes, tuple(levels.astype(int if values.whole else float).tolist()))
+
+
+def _check_complete(columns: Mapping[str, Values], num_rows: int) -> None:
+    first, counts = num_rows, dict[str, int]()
+    place = ""
+    for name, values in columns.items():
+        bad = np.isnan(values.values) if isinstance(values, Numbers) else values.codes < 0
+        if bad.any():
+            counts[name] = int(bad.sum())
+            row = int(bad.argmax())
+            if row < first:
+                first, place = row, name
+    if not counts:
+        return
+    others = [f"{number:,} in {name!r}" for name, number in counts.items() if name != place]
+    raise ValueError(
+        f"row {first}, column {place!r} is missing; so are {counts[place]:,} of {num_rows:,} "
+        f"values there{' and ' * bool(others)}{', '.join(others)} (rows are numbered from 0). "
+        "Fill or remove these rows"
+    )
+
+
+def _read(source: Any, frame: frames.Frame, position: int) -> Values:
+    name = frame.names[position]
+    if hasattr(source, "iloc"):
+        kind, categories = _pandas(source.iloc[:, position])
+    elif hasattr(source, "to_series"):
+        kind, categories = _polars(source.to_series(position))
+    else:
+        kind, categories = _arrow(frames.import_pyarrow().table(source).column(position))
+    if kind == "boolean":
+        truths = frame.column(position)
+        return Categories(np.where(np.isnan(truths), -1, truths).astype(np.intp), (False, True))
+    if categories is not None:
+        codes, levels = categories
+        return _categories(np.asarray(codes, dtype=np.intp), list(levels), name)
+    if kind not in ("number", "whole"):
+        raise _unusable(name, kind)
+    return Numbers(frame.column(position), kind == "whole")
+
+
+def _categories(codes: NDArray[np.intp], levels: list[Any], name: str) -> Categories:
+    """Levels of plain types; a level that stands for a missing value is none."""
+    plain: list[Any] = []
+    lookup = np.full(len(levels) + 1, -1, dtype=np.intp)
+    for place, given in enumerate(levels):
+        level: Any = given.item() if hasattr(given, "item") else given
+        if type(level).__name__ == "Interval":
+            level = str(level)
+        if level is None or level != level:
+            continue
+        if not isinstance(level, str | bool | int | float):
+            raise _unusable(name, type(level).__name__)
+        lookup[place] = len(plain)
+        plain.append(level)
+    return Categories(lookup[codes], tuple(plain))
+
+
+def _unusable(name: str, kind: Any) -> ValueError:
+    return ValueError(
+        f"column {name!r} holds {kind}, which is neither numbers nor categories: "
+        "make a number or a text of it first"
+    )
+
+
+# Each of these says what kind of column it is, and the codes and levels of categories.
+_Found = tuple[str, tuple[Any, Any] | None]
+
+
+def _pandas(series: Any) -> _Found:
+    pandas: Any = sys.modules["pandas"]
+    types, dtype = pandas.api.types, series.dtype
+    if not isinstance(dtype, pandas.CategoricalDtype):
+        if types.is_bool_dtype(dtype):
+            return "boolean", None
+        if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
+            return "whole" if types.is_integer_dtype(dtype) else "number", None
+        if not (types.is_object_dtype(dtype) or types.is_string_dtype(dtype)):
+            return str(dtype), None
+        try:
+            series = series.astype("category")
+        except TypeError:
+            return "objects that cannot be compared", None
+    return "categories", (series.cat.codes, series.cat.categories)
+
+
+def _polars(series: Any) -> _Found:
+    polars: Any = sys.modules["polars"]
+    dtype = series.dtype
+    if dtype in (polars.Boolean, polars.Null) or dtype.is_numeric():
+        whole = "whole" if dtype.is_integer() else "number"
+        return "boolean" if dtype == polars.Boolean else whole, None
+    if dtype == polars.Enum:
+        levels = dtype.categories.to_list()
+    elif dtype in (polars.String, polars.Categorical):
+        series = series.cast(polars.String)
+        levels = sorted(series.drop_nulls().unique().to_list())
+        series = series.cast(polars.Enum(levels))
+    else:
+        return str(dtype), None
+    codes = series.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
+    return "categories", (codes, levels)
+
+
+def _arrow(column: Any) -> _Found:
+    pyarrow = frames.import_pyarrow()
+    kinds, dtype = pyarrow.types, column.type
+    if kinds.is_boolean(dtype):
+        return "boolean", None
+    if kinds.is_integer(dtype):
+        return "whole", None
+    if any(f(dtype) for f in (kinds.is_floating, kinds.is_decimal, kinds.is_null)):
+        return "number", None
+    texts = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
+    ordered = kinds.is_dictionary(dtype)
+    if not ordered and not any(f(dtype) for f in texts):
+        return str(dtype), None
+    if not ordered:
+        column = column.cast(pyarrow.large_string()).dictionary_encode()
+    chunk = column.unify_dictionaries().combine_chunks()
+    codes = chunk.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    levels = chunk.dictionary.to_pylist()
+    if ordered:
+        return "categories", (codes, levels)
+    order = sorted(range(len(levels)), key=levels.__getitem__)
+    ranks = np.empty(len(levels) + 1, dtype=np.intp)
+    ranks[[*order, len(levels)]] = [*range(len(levels)), -1]
+    return "categories", (ranks[codes], [levels[k] for k in order])

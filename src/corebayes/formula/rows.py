@@ -1,0 +1,59 @@
+"""Rows for a model from a table and a design."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corebayes.data import as_data, frames, numbers
+from corebayes.data.arrays import ArrayData
+from corebayes.data.checks import check
+from corebayes.data.columns import find
+from corebayes.formula.columns import open_frame, read
+from corebayes.formula.design import Design, look
+from corebayes.formula.evaluate import Columns
+from corebayes.types import Coreset, Data
+
+
+def design_rows(formula: str, frame: Any, *, counts: str | None = None) -> ArrayData:
+    """The design and the target that a formula makes of a frame, checked."""
+    return _rows(*look(formula, frame, ignore=counts), frame, counts)
+
+
+def rows_of(design: Design, frame: Any, *, counts: Any = None) -> ArrayData:
+    """The rows of a frame as the design has them."""
+    return _rows(design, read(frame, design.needs), frame, counts)
+
+
+def _rows(design: Design, columns: Columns, source: Any, counts: Any) -> ArrayData:
+    if isinstance(counts, str):
+        frame = open_frame(source)
+        counts = frame.column(find(counts, frame.names, "counts"))
+    rows = ArrayData(
+        fields={"X": design.apply(columns), "y": design.target_of(columns)},
+        counts=numbers.counts(counts),
+        column_names=design.column_names,
+        target_name=design.target_name,
+        design=design.to_data(),
+    )
+    return check(rows, on_bad="raise")
+
+
+def stored_design(coreset: Coreset) -> Design | None:
+    """The design a coreset was built with, from the data it keeps about it."""
+    data = coreset.provenance.get("design")
+    if data is None:
+        return None
+    design = Design.from_data(data)
+    if ("X" not in coreset.rows.fields) or coreset.rows.X.shape[1:] != (len(design.column_names),):
+        raise ValueError("the stored design cannot be used: its columns are not the coreset's")
+    return design
+
+
+def as_built(coreset: Coreset, source: Any, **columns: Any) -> Data:
+    """`as_data`, but a frame becomes the columns of the formula that the coreset was built with."""
+    named = columns["target"] is not None or columns["features"] is not None
+    if named or coreset.provenance.get("design") is None or frames.as_frame(source) is None:
+        return as_data(source, **columns)
+    design = stored_design(coreset)
+    assert design is not None
+    return rows_of(design, source, counts=columns["counts"])

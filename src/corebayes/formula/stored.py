@@ -1,0 +1,87 @@
+"""A design from the JSON that a file holds: a stranger's, so every part of it is checked."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from corebayes.formula import tree
+from corebayes.formula.coding import Scoped
+from corebayes.formula.design import MAX_COLUMNS, Design, Factor, is_coded, spans_one
+from corebayes.formula.functions import check, coding_of, transform_of
+from corebayes.formula.parser import MAX_FACTORS
+from corebayes.formula.transforms import State
+from corebayes.formula.tree import Column, Node, label, show, walk
+
+PARTS = {"formula", "target", "factors", "terms", "states"}
+
+
+def read_design(data: Any) -> Design:
+    """The design, or an error that says what is wrong with it."""
+    parts = _checked(data, dict, "the design")
+    if set(parts) != PARTS:
+        raise ValueError(f"it must have {', '.join(sorted(PARTS))}, and no more")
+    target = _node(parts["target"])
+    factors = tuple(_factor(entry) for entry in _checked(parts["factors"], list, "factors"))
+    terms = tuple(_term(term, factors) for term in _checked(parts["terms"], list, "terms"))
+    states = _states(parts["states"], [target, *(factor.node for factor in factors)])
+    design = Design(_checked(parts["formula"], str, "formula"), target, factors, terms, states)
+    design.check()
+    return design
+
+
+def _checked(value: Any, kind: type, name: str, most: int = MAX_COLUMNS) -> Any:
+    if not isinstance(value, kind) or len(value) > most:
+        raise ValueError(f"{name} must be a {kind.__name__} of at most {most:,} entries")
+    return value
+
+
+def _node(data: Any) -> Node:
+    node = tree.from_data(data)
+    check(node)
+    return node
+
+
+def _factor(entry: Any) -> Factor:
+    data, levels = _checked(entry, list, "a factor", 2)
+    node = _node(data)
+    if levels is None and not is_coded(node):
+        return Factor(node)
+    if not (is_coded(node) or isinstance(node, Column)):
+        raise ValueError(f"{label(node)[:60]} has no levels to be coded")
+    known = tuple(map(tree.scalar, _checked(levels, list, "levels")))
+    if not known or None in known or len(set(known)) < len(known):
+        raise ValueError("levels must be there and differ")
+    coding_of(node).base(known)
+    return Factor(node, known)
+
+
+def _term(entry: Any, factors: tuple[Factor, ...]) -> Scoped:
+    term: list[tuple[int, bool]] = []
+    for part in _checked(entry, list, "a term", MAX_FACTORS):
+        number, reduced = _checked(part, list, "a part of a term", 2)
+        if type(number) is not int or not 0 <= number < len(factors) or type(reduced) is not bool:
+            raise ValueError(f"{str(number)[:60]!r} is none of the factors")
+        if reduced and not spans_one(factors[number]):
+            raise ValueError("only categories are coded with a level less")
+        term.append((number, reduced))
+    return tuple(term)
+
+
+def _states(data: Any, nodes: list[Node]) -> dict[str, State]:
+    """The state of every transform, and of nothing else."""
+    entries: dict[str, Any] = _checked(data, dict, "states")
+    states: dict[str, State] = {}
+    for node in itertools.chain.from_iterable(map(walk, nodes)):
+        transform, name = transform_of(node), show(node)
+        if transform is None:
+            continue
+        state = _checked(entries.get(name), list, f"the state of {name[:60]}")
+        if any(type(number) not in (int, float) for number in map(tree.scalar, state)):
+            raise ValueError(f"the state of {name[:60]} must be numbers")
+        states[name] = tuple(map(float, state))
+        if not transform.accepts(states[name]):
+            raise ValueError(f"the state of {name[:60]} does not fit it")
+    if states.keys() != entries.keys():
+        raise ValueError("there are states of transforms that are not in the design")
+    return states
