@@ -55,7 +55,7 @@ from corebayes.models import (
 )
 from corebayes.report import Report, report
 from corebayes.sample import sample
-from corebayes.samplers import Exact, HitAndRun, Laplace
+from corebayes.samplers import Draws, Exact, HitAndRun, Laplace, Posterior
 from corebayes.samplers.nuts import NUTS
 from corebayes.scan.dask import dask
 from corebayes.scan.processes import processes
@@ -86,6 +86,7 @@ __all__ = [
     "Coreset",
     "CoresetMCMC",
     "CustomModel",
+    "Draws",
     "Exact",
     "FrankWolfe",
     "FullPosterior",
@@ -107,6 +108,7 @@ __all__ = [
     "Normal",
     "OrthogonalPursuit",
     "PoissonRegression",
+    "Posterior",
     "PseudoCoreset",
     "Quadratic",
     "QuasiNewton",

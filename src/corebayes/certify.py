@@ -160,20 +160,20 @@ def _draw_modes(rng: np.random.Generator, coreset: Coreset, chains: Draws) -> Dr
     if len(modes) < 2 or shares_of(modes)[1] < NEGLIGIBLE:
         return None
     mixture = mixture_draws(rng, posterior, len(chains.flat), modes).diagnosed()
-    return mixture if (mixture.pareto_k or 0.0) <= MAX_PARETO_K else None
+    return mixture if mixture.pareto_k <= MAX_PARETO_K else None
 
 
 def _sampling_trouble(sampled: Draws) -> str | None:
     if sampled.max_rhat > MAX_RHAT:
         return (
             f"the chains on the coreset ({sampled.how}) disagree (R̂ = {sampled.max_rhat:.3f}, "
-            f"above {MAX_RHAT}): π_w has several modes or a difficult shape. Build with a larger size, "
-            "or sample longer with sampler=NUTS(num_tune=2000, chains=4) and more draws"
+            f"above {MAX_RHAT}): π_w has several modes or a difficult shape. Build with a larger "
+            "size, or sample longer with sampler=NUTS(num_tune=2000, chains=4) and more draws"
         )
     if sampled.num_divergences:
         return (
-            f"{sampled.num_divergences} draws ({sampled.how}) diverged also with a smaller step, so "
-            "parts of π_w are not explored. Reparametrise the model, or build with a larger size"
+            f"{sampled.num_divergences} draws ({sampled.how}) diverged also with a smaller step, "
+            "so parts of π_w are not explored. Reparametrise the model, or build with a larger size"
         )
     return None
 

@@ -71,7 +71,7 @@ def _warn_if_not_converged(drawn: Draws) -> None:
     if rhat > 1.05 or drawn.num_divergences:
         warnings.warn(
             f"the draws ({drawn.how}) did not converge on the coreset posterior (largest R̂ "
-            f"{rhat:.2f}, {drawn.num_divergences} divergences): do not use these draws. Tune longer, "
+            f"{rhat:.2f}, {drawn.num_divergences} divergences): do not use them. Tune longer, "
             "or build a larger coreset",
             UserWarning,
             stacklevel=3,

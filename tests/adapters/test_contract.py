@@ -129,7 +129,9 @@ def test_no_rows_and_one_row(name):
     assert model.potentials(draws, nothing).shape == (0, 2)
     np.testing.assert_array_equal(model.sum_potentials(draws, nothing), 0.0)
     np.testing.assert_array_equal(model.gradient(draws[0], nothing, np.empty(0)), 0.0)
-    np.testing.assert_array_equal(model.gradient_and_hessian(draws[0], nothing, np.empty(0))[1], 0.0)
+    np.testing.assert_array_equal(
+        model.gradient_and_hessian(draws[0], nothing, np.empty(0))[1], 0.0
+    )
     alone = model.potentials(draws, data.take(np.array([9])))
     together = model.potentials(draws, data.read(0, NUM_ROWS))
     np.testing.assert_allclose(alone[0], together[9], rtol=1e-12)

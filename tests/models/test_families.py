@@ -188,7 +188,9 @@ def test_counts_are_repetitions(family, bound):
         rtol=1e-12,
     )
     for one, other in zip(
-        model.gradient_and_hessian(draws[0], block, weights), model.gradient_and_hessian(draws[0], repeated, ones), strict=True
+        model.gradient_and_hessian(draws[0], block, weights),
+        model.gradient_and_hessian(draws[0], repeated, ones),
+        strict=True,
     ):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
 

@@ -29,7 +29,7 @@ class Draws:
     weights: Array | None = None
     """(chains, draws), of mean one, when the draws are not of π_w but of something that covers it;
     `pareto_k` is k̂ of their tail."""
-    pareto_k: float | None = None
+    pareto_k: float = np.nan
     acceptance: float | None = None
     """The share of proposals that were accepted, where there are proposals."""
     num_divergences: int = 0
@@ -69,6 +69,7 @@ class Draws:
         """Every `step`-th draw of each chain, with the diagnostics of all of them."""
         kept = np.s_[:, ::step]
         weights = None if self.weights is None else self.weights[kept]
+        weights = None if weights is None else weights / weights.mean()
         stats = {name: values[kept] for name, values in self.stats.items()}
         return replace(self, values=self.values[kept], weights=weights, stats=stats)
 

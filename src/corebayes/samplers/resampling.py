@@ -73,7 +73,7 @@ class Resampling:
         number = self.oversampling * num_draws
         with np.errstate(all="ignore"):
             proposed = mixture_draws(rng, posterior, number, modes, degrees=degrees)
-        assert proposed.weights is not None and proposed.pareto_k is not None
+        assert proposed.weights is not None
         effective = number / float(np.mean(np.square(proposed.weights)))
         covered = proposed.pareto_k <= MAX_PARETO_K and effective >= num_draws
         return proposed if covered else None
