@@ -360,6 +360,9 @@ def _compile(operation: str, kernel: str) -> Any:
     vectors = [array(double, 1, "A", readonly=True)] * (2 if reads_only else 1)
     signature = (eta, *vectors, double, double)
     loop = MAKERS[operation](FAMILIES[kernel])
+    # numba names its symbols after the function and a counter of the process: under one name, loops
+    # that two processes put into the cache would be taken for each other by a third.
+    loop.__name__ = loop.__qualname__ = f"{operation}_{kernel}"
     try:
         return numba.njit(signature, cache=True, **OPTIONS)(loop)
     except Exception:
