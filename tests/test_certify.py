@@ -223,20 +223,17 @@ class TestHonesty:
     def test_a_chain_of_ones_own_is_not_taken_for_independent_draws(self) -> None:
         model, data = linear()
         coreset = near(model, data, share=0.8)
-        truth = exact_kl(coreset, data)["reverse"]
-        found = {
-            independent: [
-                certify(coreset, data, draws=4000, seed=seed, sampler=Walk(independent))
-                for seed in range(20)
-            ]
-            for independent in (False, True)
-        }
-        spread = {
-            flag: np.std([(c.reverse_kl.value - truth) / c.reverse_kl.standard_error for c in all])
-            for flag, all in found.items()
-        }
-        assert spread[False] < 1.6 and spread[True] > 2.0
-        assert all(1.0 < certificate.max_rhat < 1.05 for certificate in found[False])
+        for seed in range(3):
+            chains, alone = (
+                certify(coreset, data, draws=2000, seed=seed, sampler=Walk(independent))
+                for independent in (False, True)
+            )
+            assert chains.reverse_kl.value == alone.reverse_kl.value
+            # Ten steps or so make one independent draw.
+            ratio = chains.reverse_kl.standard_error / alone.reverse_kl.standard_error
+            assert 2.0 < ratio < 5.0
+            assert chains.effective_sample_size < 0.3 * alone.effective_sample_size
+            assert 1.0 < chains.max_rhat < 1.05 and alone.max_rhat == 1.0
 
     def test_chains_of_ones_own_must_agree(self) -> None:
         model, data = linear()
@@ -270,19 +267,19 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Walk:
-    """A user's own sampler: eight chains of random-walk Metropolis."""
+    """A user's own sampler: four chains of random-walk Metropolis."""
 
     independent: bool
     step: float = 1.4
 
     def draw(self, rng: Any, posterior: Any, num_draws: int, start: Any = None) -> Draws:
         fit = Laplace().fit(posterior, start)
-        chains = fit.draw(rng, 8)
+        chains = fit.draw(rng, 4)
         heights, values = posterior.log_density(chains), []
-        for _ in range(num_draws // 8):
+        for _ in range(num_draws // 4):
             moved = chains + self.step * rng.standard_normal(chains.shape) @ fit.factor.T
             new = posterior.log_density(moved)
-            accepted = np.log(rng.uniform(size=8)) < new - heights
+            accepted = np.log(rng.uniform(size=4)) < new - heights
             chains = np.where(accepted[:, None], moved, chains)
             heights = np.where(accepted, new, heights)
             values.append(chains)

@@ -1,5 +1,7 @@
 """Every sampler returns draws of π_w that say what they are worth."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -26,8 +28,10 @@ def draw(sampler, posterior, number, seed=4, start=None):
     return sampler.draw(np.random.default_rng(seed), posterior, number, start)
 
 
-def reference_moments(posterior):
+@cache
+def reference_moments(case):
     """Mean and covariance of π_w by importance sampling from a wide Laplace fit."""
+    posterior = posterior_of(case)
     fit, dim = cb.Laplace().fit(posterior), posterior.dim
     rng = np.random.default_rng(11)
     df = 5.0
@@ -46,7 +50,7 @@ def reference_moments(posterior):
 @pytest.mark.parametrize(("case", "sampler"), products(SAMPLERS))
 def test_moments(case, sampler):
     posterior = posterior_of(case)
-    mean, covariance = reference_moments(posterior)
+    mean, covariance = reference_moments(case)
     found = draw(sampler, posterior, 4000)
     draws = found.equally_weighted(np.random.default_rng(0), 4000)
     sd = np.sqrt(np.diag(covariance))
