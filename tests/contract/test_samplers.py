@@ -87,7 +87,7 @@ def test_shapes_words_and_a_place_to_start_from(sampler):
     assert thin.max_rhat == 1.0 if found.independent else 0.9 < thin.max_rhat < 2.0
     if found.weights is not None:
         assert found.weights.shape == (chains, number) and found.pareto_k < 0.7
-        assert found.weights.mean() == pytest.approx(1.0)
+        assert found.weights.mean() == pytest.approx(1.0) and found.effective < chains * number
 
 
 @EACH
@@ -99,9 +99,8 @@ def test_draws_are_independent_if_they_say_so(sampler):
     seen = [np.mean(z[:, lag:] * z[:, :-lag], axis=(0, 1)) / z.var(axis=(0, 1)) for lag in (1, 2)]
     if found.independent:
         assert np.max(np.abs(seen)) < 4.0 / np.sqrt(4000)
-        assert found.min_ess() > 3000 and found.min_ess("tail") > 2500
     elif isinstance(sampler, cb.HitAndRun):
-        assert np.min(seen) > 0.1 and found.min_ess() < 2000
+        assert np.min(seen) > 0.1
 
 
 @EACH

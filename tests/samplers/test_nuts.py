@@ -9,7 +9,6 @@ import pytest
 
 from corebayes.data import as_data
 from corebayes.models import CustomModel, LogisticRegression, Normal
-from corebayes.samplers import nuts
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
@@ -158,14 +157,14 @@ def test_a_bounded_support_diverges_and_is_counted() -> None:
 def test_divergent_runs_are_repeated_with_smaller_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[float, int]] = []
 
-    def pretend(posterior: Any, frame: Any, chains: Any) -> Any:
-        draws, stats = run_for_real(posterior, frame, chains)
-        asked.append((chains[0].target_accept, chains[0].num_tune))
-        stats["diverging"] = np.full(draws.shape[:2], chains[0].target_accept < 0.9)
+    def pretend(self: NUTS, *arguments: Any) -> Any:
+        draws, stats = run_for_real(self, *arguments)
+        asked.append((self.target_accept, self.num_tune))
+        stats["diverging"] = np.full(draws.shape[:2], self.target_accept < 0.9)
         return draws, stats
 
-    run_for_real = nuts._run  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(nuts, "_run", pretend)
+    run_for_real = NUTS._run  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(NUTS, "_run", pretend)
     model, data = linear()
     result = run(near(model, data), num_draws=20, num_tune=50, chains=1)
     assert asked == [(0.8, 50), (0.99, 100)]
@@ -178,14 +177,14 @@ def test_a_few_divergences_may_be_tolerated(
 ) -> None:
     asked: list[int] = []
 
-    def pretend(posterior: Any, frame: Any, chains: Any) -> Any:
-        draws, stats = run_for_real(posterior, frame, chains)
-        asked.append(chains[0].num_tune)
+    def pretend(self: NUTS, *arguments: Any) -> Any:
+        draws, stats = run_for_real(self, *arguments)
+        asked.append(self.num_tune)
         stats["diverging"] = np.arange(20)[None, :] == 7
         return draws, stats
 
-    run_for_real = nuts._run  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(nuts, "_run", pretend)
+    run_for_real = NUTS._run  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(NUTS, "_run", pretend)
     model, data = linear()
     result = run(near(model, data), num_draws=20, num_tune=50, chains=1, tolerated=tolerated)
     assert len(asked) == runs and result.num_divergences == 1

@@ -57,15 +57,6 @@ def efficiency(values: Array, *, independent: bool) -> float:
     return float(min(share, 1.0))
 
 
-def min_ess(values: Array, kind: str) -> float:
-    """The smallest bulk or tail effective sample size over all axes but the first two."""
-    values = values.reshape(*values.shape[:2], -1)
-    # 5 % and 95 %, as ArviZ does.
-    options = {"prob": 0.05} if kind == "tail" else {}
-    sizes = _stats().ess(values, chain_axis=0, draw_axis=1, method=kind, **options)
-    return float(np.min(sizes))
-
-
 def pareto_k(log_ratios: Array, efficiency: float) -> float:
     """k̂ of the right tail of e^r; zero when r is constant, infinite when no tail can be fitted."""
     if np.ptp(log_ratios) < FLAT:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from corebayes.samplers import convergence
 from corebayes.samplers.posterior import Posterior
@@ -39,16 +40,15 @@ class Draws:
     """What the sampler saw at every draw, (chains, draws), under ArviZ's names."""
 
     def __post_init__(self) -> None:
-        if self.values.ndim != 3:
-            raise ValueError(
-                f"draws must have the shape (chains, draws, d), got {self.values.shape}"
-            )
-        if self.weights is not None and (
-            self.weights.shape != self.values.shape[:2] or abs(self.weights.mean() - 1.0) > 1e-6
+        shape, weights = self.values.shape, self.weights
+        if len(shape) != 3:
+            raise ValueError(f"draws must have the shape (chains, draws, d), got {shape}")
+        if weights is not None and not (
+            weights.shape == shape[:2] and abs(weights.mean() - 1.0) < 1e-6
         ):
             raise ValueError(
-                f"weights of draws must have the shape {self.values.shape[:2]} and the mean one, "
-                f"got {self.weights.shape} and {self.weights.mean():g}"
+                f"weights of draws must have the shape {shape[:2]} and the mean one, "
+                f"got {weights.shape} and {weights.mean():g}"
             )
 
     @property
@@ -56,24 +56,28 @@ class Draws:
         """All draws, chain after chain, (S, d)."""
         return self.values.reshape(-1, self.values.shape[2])
 
+    @property
+    def effective(self) -> float:
+        """How many draws of π_w these are worth by their weights: S / mean w²."""
+        size = self.values.shape[0] * self.values.shape[1]
+        return size if self.weights is None else size / float(np.mean(np.square(self.weights)))
+
     def diagnosed(self) -> Self:
         """These draws with their R̂; independent draws are chains that agree."""
         rhat = 1.0 if self.independent else convergence.max_rhat(self.values)
         return replace(self, max_rhat=rhat)
 
-    def min_ess(self, kind: Literal["bulk", "tail"] = "bulk") -> float:
-        """The smallest effective sample size of a parameter."""
-        return convergence.min_ess(self.values, kind)
-
     def thinned(self, step: int) -> Self:
         """Every `step`-th draw of each chain, with the diagnostics of all of them."""
-        kept = np.s_[:, ::step]
-        weights = None if self.weights is None else self.weights[kept]
-        weights = None if weights is None else weights / weights.mean()
-        stats = {name: values[kept] for name, values in self.stats.items()}
-        return replace(self, values=self.values[kept], weights=weights, stats=stats)
+        weights = None if self.weights is None else self.weights[:, ::step]
+        return replace(
+            self,
+            values=self.values[:, ::step],
+            weights=None if weights is None else weights / weights.mean(),
+            stats={name: values[:, ::step] for name, values in self.stats.items()},
+        )
 
-    def equally_weighted(self, rng: np.random.Generator, number: int) -> Array:
+    def equally_weighted(self, rng: Generator, number: int) -> Array:
         """(number, d) draws of π_w itself: the first, or some in proportion to the weights."""
         if self.weights is None:
             return self.flat[:number]
@@ -84,17 +88,13 @@ class Sampler(Protocol):
     """Draws of π_w."""
 
     def draw(
-        self,
-        rng: np.random.Generator,
-        posterior: Posterior,
-        num_draws: int,
-        start: Array | None = None,
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
     ) -> Draws:
         """At least `num_draws` draws in all, from `start`, an earlier location, if there is one."""
         ...
 
 
-def _systematic(rng: np.random.Generator, weights: Array, number: int) -> Indices:
+def _systematic(rng: Generator, weights: Array, number: int) -> Indices:
     """Positions drawn in proportion to the weights, each as near to its share as can be."""
     ticks = (np.arange(number) + rng.uniform()) / number
     shares = np.cumsum(weights) / weights.sum()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeGuard
 
-import numpy as np
+from numpy.random import Generator
 
 from corebayes.models.conjugate import Conjugate, ConjugateModel
 from corebayes.samplers.draws import Draws
@@ -39,11 +39,7 @@ class Exact:
         return model.posterior(model.statistics(posterior.rows, posterior.weights))
 
     def draw(
-        self,
-        rng: np.random.Generator,
-        posterior: Posterior,
-        num_draws: int,
-        start: Array | None = None,
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
     ) -> Draws:
         fit = self.fit(posterior)
         values = fit.draw(rng, num_draws)[None]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.random import Generator
 
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import fit_or_units
@@ -23,7 +24,7 @@ Height = Callable[[Array], Array]
 
 class Kernel(Protocol):
     def __call__(
-        self, rng: np.random.Generator, posterior: Posterior, fit: Gaussian, chains: Array
+        self, rng: Generator, posterior: Posterior, fit: Gaussian, chains: Array
     ) -> Array: ...
 
 
@@ -45,11 +46,7 @@ class HitAndRun:
     """Chains, and steps that they take before any is kept, when it draws on its own."""
 
     def draw(
-        self,
-        rng: np.random.Generator,
-        posterior: Posterior,
-        num_draws: int,
-        start: Array | None = None,
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
     ) -> Draws:
         """Chains from starts twice as wide as the Laplace fit. For few parameters: some d steps
         make one independent draw."""
@@ -64,9 +61,7 @@ class HitAndRun:
         how = f"hit and run, {self.num_chains} chains"
         return Draws(values=values, location=fit.mean, how=how)
 
-    def __call__(
-        self, rng: np.random.Generator, posterior: Posterior, fit: Gaussian, chains: Array
-    ) -> Array:
+    def __call__(self, rng: Generator, posterior: Posterior, fit: Gaussian, chains: Array) -> Array:
         num_chains, dim = len(chains), chains.shape[1]
         directions = rng.standard_normal((num_chains, dim))
         # Of unit length, a direction has the same spread of lengths in any number of dimensions.
@@ -82,7 +77,7 @@ class HitAndRun:
         ends = self._step_out(rng, height, level)
         return chains + _shrink(rng, height, level, ends)[:, None] * directions
 
-    def _step_out(self, rng: np.random.Generator, height: Height, level: Array) -> Array:
+    def _step_out(self, rng: Generator, height: Height, level: Array) -> Array:
         """Ends (2, K) of intervals around zero, each grown until it is outside of the slice.
 
         Which side may grow how far is decided beforehand, or the kernel would not be reversible.
@@ -100,7 +95,7 @@ class HitAndRun:
             steps -= inside
 
 
-def _shrink(rng: np.random.Generator, height: Height, level: Array, ends: Array) -> Array:
+def _shrink(rng: Generator, height: Height, level: Array, ends: Array) -> Array:
     """A uniform position on each slice: those outside of it become the new end on their side."""
     low: Array = ends[0]
     high: Array = ends[1]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.newton import newton
@@ -57,11 +58,7 @@ class Laplace:
         return fit if np.all(np.isfinite(fit.mean)) and np.all(np.isfinite(fit.factor)) else None
 
     def draw(
-        self,
-        rng: np.random.Generator,
-        posterior: Posterior,
-        num_draws: int,
-        start: Array | None = None,
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
     ) -> Draws:
         fit = self.try_fit(posterior, start)
         if fit is None:
@@ -123,19 +120,15 @@ def prior_fit(model: Model, rows: Block) -> Gaussian:
     """
     fit = Laplace().try_fit(Posterior(model, rows, np.empty(0)).prior)
     with np.errstate(all="ignore"):
-        return fit if fit is not None and _falls_like(fit, model) else _origin_fit(model)
-
-
-def _falls_like(fit: Gaussian, model: Model) -> bool:
-    """Whether the log prior falls by about half a nat at one standard deviation of the fit."""
-    deviations = fit.factor.T
-    draws = np.vstack([fit.mean, fit.mean + deviations, fit.mean - deviations])
-    if not np.all(np.isfinite(draws)):
-        return False
-    heights = model.log_prior(draws)
-    falls = heights[0] - heights[1:]
-    # Half of that and less, or many times as much, is another shape.
-    return bool(np.all((falls > 0.1) & (falls < 5.0)))
+        if fit is not None:
+            deviations = fit.factor.T
+            draws = np.vstack([fit.mean, fit.mean + deviations, fit.mean - deviations])
+            heights = model.log_prior(draws) if np.all(np.isfinite(draws)) else np.full(2, np.nan)
+            falls = heights[0] - heights[1:]
+            # ½ for a Gaussian; half of that and less, or many times as much, is another shape.
+            if np.all((falls > 0.1) & (falls < 5.0)):
+                return fit
+        return _origin_fit(model)
 
 
 def _origin_fit(model: Model) -> Gaussian:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import fit_or_units, prior_fit
@@ -40,15 +41,10 @@ STATS = {
 
 
 class Chain(NamedTuple):
-    """How one chain is run."""
+    """Where a chain starts, in z, and its random numbers."""
 
     start: Array
     seed: int
-    num_tune: int
-    num_draws: int
-    target_accept: float
-    max_depth: int
-    progress: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +67,7 @@ class NUTS:
 
     def draw(
         self,
-        rng: np.random.Generator,
+        rng: Generator,
         posterior: Posterior,
         num_draws: int,
         start: Array | None = None,
@@ -83,24 +79,17 @@ class NUTS:
         frame = max(fits, key=lambda fit: log_mass(posterior, fit))
         chains = [
             Chain(
-                start=_dispersed(rng, posterior, frame, fits[chain % len(fits)]),
-                seed=int(rng.integers(2**62)),
-                num_tune=self.num_tune,
-                num_draws=-(-num_draws // self.chains),
-                target_accept=self.target_accept,
-                max_depth=self.max_depth,
-                progress=progress,
+                _dispersed(rng, posterior, frame, fits[chain % len(fits)]),
+                int(rng.integers(2**62)),
             )
             for chain in range(self.chains)
         ]
-        values, stats = _run(posterior, frame, chains)
+        options = {"draws": -(-num_draws // self.chains), "progress_bar": progress}
+        values, stats = self._run(posterior, frame, chains, options)
         diverging = int(stats["diverging"].sum())
         if diverging > self.tolerated * stats["diverging"].size:
-            careful = [
-                chain._replace(num_tune=2 * self.num_tune, target_accept=self.retry_accept)
-                for chain in chains
-            ]
-            again = _run(posterior, frame, careful)
+            careful = replace(self, num_tune=2 * self.num_tune, target_accept=self.retry_accept)
+            again = careful._run(posterior, frame, chains, options)
             if again[1]["diverging"].sum() <= diverging:
                 values, stats = again
         return Draws(
@@ -111,6 +100,20 @@ class NUTS:
             num_divergences=int(stats["diverging"].sum()),
             stats=stats,
         )
+
+    def _run(
+        self, posterior: Posterior, frame: Gaussian, chains: list[Chain], options: dict[str, Any]
+    ) -> tuple[Array, dict[str, Array]]:
+        """Draws of θ (chains, draws, d) and their statistics."""
+        own = {"tune": self.num_tune, "target_accept": self.target_accept}
+        options = {**options, **own, "maxdepth": self.max_depth}
+        traces = [_run_chain(posterior, frame, chain, options) for chain in chains]
+        z = np.stack([trace.posterior["z"].values[0] for trace in traces])
+        stats = {
+            ours: np.stack([trace.sample_stats[name].values[0] for trace in traces])
+            for ours, name in STATS.items()
+        }
+        return frame.mean + z @ frame.factor.T, stats
 
 
 def import_nutpie() -> Any:
@@ -124,9 +127,7 @@ def import_nutpie() -> Any:
             raise
 
 
-def _fits(
-    rng: np.random.Generator, posterior: Posterior, chains: int, start: Array | None
-) -> list[Gaussian]:
+def _fits(rng: Generator, posterior: Posterior, chains: int, start: Array | None) -> list[Gaussian]:
     """Where chains start, in turn: the mode from `start`, and between those, other modes.
 
     Not from where next to nothing is, such as the spike at scale zero of a hierarchy, from which a
@@ -146,9 +147,7 @@ def _fits(
     return [fit for other in others for fit in (first, other)]
 
 
-def _dispersed(
-    rng: np.random.Generator, posterior: Posterior, frame: Gaussian, fit: Gaussian
-) -> Array:
+def _dispersed(rng: Generator, posterior: Posterior, frame: Gaussian, fit: Gaussian) -> Array:
     """A start z in the frame, from the fit made wider; nearer where the density is not finite."""
     offset = DISPERSION * rng.standard_normal(fit.mean.size)
     for _ in range(60):
@@ -164,20 +163,7 @@ def _dispersed(
     )
 
 
-def _run(
-    posterior: Posterior, frame: Gaussian, chains: list[Chain]
-) -> tuple[Array, dict[str, Array]]:
-    """Draws of θ (chains, draws, d) and their statistics."""
-    traces = [_run_chain(posterior, frame, chain) for chain in chains]
-    z = np.stack([trace.posterior["z"].values[0] for trace in traces])
-    stats = {
-        ours: np.stack([trace.sample_stats[name].values[0] for trace in traces])
-        for ours, name in STATS.items()
-    }
-    return frame.mean + z @ frame.factor.T, stats
-
-
-def _run_chain(posterior: Posterior, frame: Gaussian, chain: Chain) -> Any:
+def _run_chain(posterior: Posterior, frame: Gaussian, chain: Chain, options: dict[str, Any]) -> Any:
     """nutpie's trace of one chain in z."""
     nutpie = import_nutpie()
     from_pyfunc: Any = importlib.import_module("nutpie.compiled_pyfunc").from_pyfunc
@@ -207,16 +193,12 @@ def _run_chain(posterior: Posterior, frame: Gaussian, chain: Chain) -> Any:
     )
     sampler = nutpie.sample(
         compiled,
-        draws=chain.num_draws,
-        tune=chain.num_tune,
         chains=1,
         cores=1,
         seed=chain.seed,
-        target_accept=chain.target_accept,
-        maxdepth=chain.max_depth,
         save_warmup=False,
-        progress_bar=chain.progress,
         blocking=False,
+        **options,
     )
     # Waiting here, not in nutpie, lets an interrupt through instead of returning a short trace.
     try:

@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.random import Generator
 
 from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.laplace import prior_fit
 from corebayes.samplers.mixture import mixture_draws
-from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes
+from corebayes.samplers.mode_search import distinct_modes, find_modes
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array
@@ -38,42 +39,28 @@ class Resampling:
     otherwise: Sampler = field(default_factory=NUTS)
 
     def draw(
-        self,
-        rng: np.random.Generator,
-        posterior: Posterior,
-        num_draws: int,
-        start: Array | None = None,
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
     ) -> Draws:
         model = posterior.model
         starts = [np.zeros(model.dim) if start is None else start]
         if not model.log_concave:
             starts.extend(prior_fit(model, posterior.rows).draw(rng, NUM_STARTS))
         modes = distinct_modes(find_modes(posterior, starts))
-        proposed = self._propose(rng, posterior, num_draws, modes) if modes else None
-        if proposed is None:
-            return self.otherwise.draw(rng, posterior, num_draws, start)
-        chosen = proposed.equally_weighted(rng, num_draws)
-        # A proposal that is taken twice comes twice in a row.
-        distinct = bool(np.all(np.any(np.diff(chosen, axis=0), axis=1)))
-        return Draws(
-            values=chosen[None],
-            location=proposed.location,
-            independent=distinct,
-            how="importance resampling",
-            pareto_k=proposed.pareto_k,
-        )
-
-    def _propose(
-        self, rng: np.random.Generator, posterior: Posterior, num_draws: int, modes: list[Mode]
-    ) -> Draws | None:
-        """Weighted proposals if they cover π_w and are worth as many draws as are wanted."""
-        # The ratios of a t to a Gaussian spread with the dimension, and less so for a t that is
-        # more like one.
-        degrees = max(5.0, float(posterior.dim))
-        number = self.oversampling * num_draws
-        with np.errstate(all="ignore"):
-            proposed = mixture_draws(rng, posterior, number, modes, degrees=degrees)
-        assert proposed.weights is not None
-        effective = number / float(np.mean(np.square(proposed.weights)))
-        covered = proposed.pareto_k <= MAX_PARETO_K and effective >= num_draws
-        return proposed if covered else None
+        if modes:
+            # The ratios of a t to a Gaussian spread with the dimension, and less so for a t that
+            # is more like one.
+            degrees = max(5.0, float(model.dim))
+            number = self.oversampling * num_draws
+            with np.errstate(all="ignore"):
+                proposed = mixture_draws(rng, posterior, number, modes, degrees=degrees)
+            if proposed.pareto_k <= MAX_PARETO_K and proposed.effective >= num_draws:
+                chosen = proposed.equally_weighted(rng, num_draws)
+                # A proposal that is taken twice comes twice in a row.
+                distinct = bool(np.all(np.any(np.diff(chosen, axis=0), axis=1)))
+                return Draws(
+                    values=chosen[None],
+                    location=proposed.location,
+                    independent=distinct,
+                    how="importance resampling",
+                )
+        return self.otherwise.draw(rng, posterior, num_draws, start)
