@@ -208,7 +208,8 @@ def _certificate(coreset: Coreset, sampled: Draws, tol: float, ratios: Array) ->
     effective = share * ratios.size / float(np.mean(np.square(weights * u)))
     trouble = _ratio_trouble(k, effective, ratios.size)
     if trouble is not None:
-        return _withheld(coreset, sampled, tol, trouble, k, effective)
+        withheld = _withheld(coreset, sampled, tol, trouble)
+        return replace(withheld, pareto_k=k, effective_sample_size=effective)
     mean_ur = float(np.mean(weights * u * ratios))
     influence = {
         "reverse": weights * (u - 1.0 - ratios),
@@ -242,21 +243,8 @@ def _certificate(coreset: Coreset, sampled: Draws, tol: float, ratios: Array) ->
     )
 
 
-def _withheld(
-    coreset: Coreset,
-    sampled: Draws,
-    tol: float,
-    trouble: str,
-    pareto_k: float | None = None,
-    effective_sample_size: float | None = None,
-) -> Certificate:
+def _withheld(coreset: Coreset, sampled: Draws, tol: float, trouble: str) -> Certificate:
     return Certificate(
-        reverse_kl=None,
-        forward_kl=None,
-        symmetrised_kl=None,
-        total_variation=None,
-        pareto_k=pareto_k,
-        effective_sample_size=effective_sample_size,
         num_draws=len(sampled.flat),
         max_rhat=sampled.max_rhat,
         num_divergences=sampled.num_divergences,
