@@ -61,7 +61,7 @@ def timed_path(model: Any, data: Data, sizes: Any, **options: Any) -> Timed:
 
 
 def laplace_fit(coreset: Coreset) -> Any:
-    return Laplace(tolerance=1e-20).fit(coreset.model, coreset.rows, coreset.weights)
+    return Laplace(tolerance=1e-20).fit(cb.Posterior.of(coreset))
 
 
 def sampled_kl(coreset: Coreset, data: Data) -> str:
@@ -83,7 +83,9 @@ def small_sets(folder: str | None) -> list[Check]:
         coresets, seconds = timed_path(model, data, SIZES)
         bound = coresets[0].model
         full = full_posterior(bound, data)
-        prior = Laplace().fit(bound, data.take(np.empty(0, dtype=np.int64)), np.empty(0))
+        prior = Laplace().fit(
+            cb.Posterior(bound, data.take(np.empty(0, dtype=np.int64)), np.empty(0))
+        )
         scale = gaussian_kl(prior, full)
         kls = [gaussian_kl(laplace_fit(coreset), full) / scale for coreset in coresets]
         print(f"{name:14} {'M =':>6} " + " ".join(f"{size:>13}" for size in SIZES))

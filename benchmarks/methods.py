@@ -69,7 +69,7 @@ class Task(NamedTuple):
     prior_kl: float
 
     def kl(self, coreset: Coreset) -> float:
-        fit = Laplace(tolerance=1e-20).fit(coreset.model, coreset.rows, coreset.weights)
+        fit = Laplace(tolerance=1e-20).fit(cb.Posterior.of(coreset))
         return gaussian_kl(fit, self.full)
 
 
@@ -109,7 +109,7 @@ def load(name: str, folder: str | None) -> Task:
         full = problem.full_posterior
     else:
         full = full_posterior(problem.model, data)
-    prior = Laplace().fit(problem.model, problem.no_points().rows, np.empty(0))
+    prior = Laplace().fit(cb.Posterior(problem.model, problem.no_points().rows, np.empty(0)))
     return Task(name, model, data, full, gaussian_kl(prior, full))
 
 

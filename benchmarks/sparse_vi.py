@@ -130,7 +130,7 @@ def _normalised_kls(problem: Problem, states: dict[int, Any]) -> list[float]:
     nothing = problem.no_points()
 
     def kl(rows: Any, weights: np.ndarray) -> float:
-        fit: Gaussian = sampler.fit(problem.model, rows, weights)
+        fit: Gaussian = sampler.fit(cb.Posterior(problem.model, rows, weights))
         return gaussian_kl(fit, exact)
 
     prior = kl(nothing.rows, np.empty(0))

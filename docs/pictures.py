@@ -153,7 +153,7 @@ def draw_temperatures(figure: Figure) -> None:
     temperatures = [0.0, *(4.0**-k for k in range(6, -1, -1))]
     shades = matplotlib.colormaps["Blues"](np.linspace(0.25, 0.95, len(temperatures)))
     for temperature, shade in zip(temperatures, shades, strict=True):
-        stage = cb.Laplace().fit(model, rows, np.full(data.num_rows, temperature))
+        stage = cb.Laplace().fit(cb.Posterior(model, rows, np.full(data.num_rows, temperature)))
         for axis in axes:
             ellipses(axis, stage, color=shade, levels=(0.95,))
         if temperature in (0.0, 4.0**-6, 4.0**-4):
@@ -211,7 +211,7 @@ def uniform_kl(model: Any, data: Data, size: int, seed: int) -> float:
 
 
 def fit(coreset: Coreset) -> Gaussian:
-    return cb.Laplace().fit(coreset.model, coreset.rows, coreset.weights)
+    return cb.Laplace().fit(cb.Posterior.of(coreset))
 
 
 def ellipses(

@@ -27,6 +27,7 @@ from corebayes.samplers.convergence import (
     tail_counts,
     tail_inflation,
 )
+from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
 from tests.coresets import (
@@ -219,6 +220,27 @@ class TestHonesty:
         assert result.reverse_kl is None and result.num_divergences == 3
         assert "diverged" in result.verdict
 
+    def test_a_chain_of_ones_own_is_not_taken_for_independent_draws(self) -> None:
+        model, data = linear()
+        coreset = near(model, data, share=0.8)
+        for seed in range(3):
+            chains, alone = (
+                certify(coreset, data, draws=2000, seed=seed, sampler=Walk(independent))
+                for independent in (False, True)
+            )
+            assert chains.reverse_kl.value == alone.reverse_kl.value
+            # Ten steps or so make one independent draw.
+            ratio = chains.reverse_kl.standard_error / alone.reverse_kl.standard_error
+            assert 2.0 < ratio < 5.0
+            assert chains.effective_sample_size < 0.3 * alone.effective_sample_size
+            assert 1.0 < chains.max_rhat < 1.05 and alone.max_rhat == 1.0
+
+    def test_chains_of_ones_own_must_agree(self) -> None:
+        model, data = linear()
+        stuck = certify(near(model, data), data, sampler=Walk(False, step=1e-3))
+        assert stuck.reverse_kl is None and stuck.max_rhat > 1.05
+        assert "(a walk) disagree" in stuck.verdict
+
     def test_laplace_draws_are_refused(self) -> None:
         model, data = logistic(num_rows=50)
         with pytest.raises(ValueError, match="certify the approximation"):
@@ -239,16 +261,42 @@ class Fixed:
 
     draws: np.ndarray
 
-    def draw(self, *_: Any, **__: Any) -> tuple[np.ndarray, np.ndarray]:
-        return self.draws, self.draws.mean(axis=0)
+    def draw(self, *_: Any, **__: Any) -> Draws:
+        return Draws(values=self.draws[None], location=self.draws.mean(axis=0), independent=True)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A user's own sampler: four chains of random-walk Metropolis."""
+
+    independent: bool
+    step: float = 1.4
+
+    def draw(self, rng: Any, posterior: Any, num_draws: int, start: Any = None) -> Draws:
+        fit = Laplace().fit(posterior, start)
+        chains = fit.draw(rng, 4)
+        heights, values = posterior.log_density(chains), []
+        for _ in range(num_draws // 4):
+            moved = chains + self.step * rng.standard_normal(chains.shape) @ fit.factor.T
+            new = posterior.log_density(moved)
+            accepted = np.log(rng.uniform(size=4)) < new - heights
+            chains = np.where(accepted[:, None], moved, chains)
+            heights = np.where(accepted, new, heights)
+            values.append(chains)
+        return Draws(
+            values=np.stack(values, axis=1),
+            location=fit.mean,
+            independent=self.independent,
+            how="a walk",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diverging(NUTS):
     """Good draws that are said to have diverged."""
 
-    def run(self, *arguments: Any, **options: Any) -> Any:
-        return NUTS(chains=2).run(*arguments, **options)._replace(num_divergences=3)
+    def draw(self, *arguments: Any, **options: Any) -> Draws:
+        return replace(NUTS(chains=2).draw(*arguments, **options), num_divergences=3)
 
 
 def cauchy(locations: Any) -> tuple[Any, Any]:
@@ -465,6 +513,12 @@ class TestConvergence:
         apart[1, :, 1] += 3.0
         assert max_rhat(apart) > 1.5
         assert max_rhat(apart[:, :, :1]) < 1.02
+
+    def test_the_halves_of_one_chain_must_agree(self) -> None:
+        chain = np.random.default_rng(0).normal(size=(1, 400, 2))
+        assert max_rhat(chain) < 1.05
+        chain[0, 200:, 1] += 3.0
+        assert max_rhat(chain) > 1.5
 
     def test_tail_inflation(self) -> None:
         assert tail_inflation(-0.2, 1000) == 1.0

@@ -24,8 +24,10 @@ from corebayes.diagnostics import (
 )
 from corebayes.models import CustomModel
 from corebayes.problem import Problem
+from corebayes.samplers.draws import Draws
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.laplace import Laplace, full_posterior
+from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.monte_carlo import MonteCarlo
 from corebayes.types import Gaussian
 from tests.coresets import (
@@ -253,11 +255,10 @@ class TestProposition1:
 class FixedNormals:
     """Laplace draws from the same standard normals at every w."""
 
-    def draw(
-        self, rng: Any, model: Any, rows: Any, weights: Any, num_draws: int, start: Any = None
-    ) -> tuple[Any, Any]:
-        fit = Laplace().fit(model, rows, weights)
-        return fit.mean + standard_normals(num_draws, model.dim) @ fit.factor.T, fit.mean
+    def draw(self, rng: Any, posterior: Any, num_draws: int, start: Any = None) -> Draws:
+        fit = Laplace().fit(posterior)
+        values = fit.mean + standard_normals(num_draws, posterior.dim) @ fit.factor.T
+        return Draws(values=values[None], location=fit.mean)
 
 
 class TestProposition2:
@@ -308,7 +309,7 @@ class TestProposition2:
         many = MonteCarlo(num_draws=100_000, sampler=FixedNormals())
         objective = hilbert_objective(rng, coreset, data, reference, geometry=many)
         full = full_posterior(model, data)
-        ours = Laplace().fit(model, coreset.rows, coreset.weights)
+        ours = Laplace().fit(Posterior.of(coreset))
         assert objective == pytest.approx(
             gaussian_kl(ours, full) + gaussian_kl(full, ours), rel=0.03
         )

@@ -12,6 +12,7 @@ from corebayes.data import as_data
 from corebayes.models import CustomModel, LinearRegression
 from corebayes.sample import sample
 from corebayes.samplers.exact import Exact
+from corebayes.samplers.posterior import Posterior
 from tests.coresets import linear, logistic, near, weighted
 
 
@@ -39,7 +40,7 @@ def test_posterior_has_a_named_vector(trace: Any, coreset: Any) -> None:
     assert beta.dims == ("chain", "draw", "beta_dim")
     assert beta.shape == (3, 250, 3)
     assert list(beta.coords["beta_dim"].values) == [0, 1, 2]
-    exact = Exact().fit(coreset.model, coreset.rows, coreset.weights)
+    exact = Exact().fit(Posterior.of(coreset))
     spread = np.sqrt(np.diag(exact.factor @ exact.factor.T))
     assert np.all(np.abs(beta.values.mean(axis=(0, 1)) - exact.mean) < 0.25 * spread)
 

@@ -45,7 +45,7 @@ from corebayes.files import load
 from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
 from corebayes.sample import sample
-from corebayes.samplers import Exact, HitAndRun, Laplace
+from corebayes.samplers import Draws, Exact, HitAndRun, Laplace, Posterior
 from corebayes.samplers.nuts import NUTS
 from corebayes.scan.dask import dask
 from corebayes.scan.processes import processes
@@ -75,6 +75,7 @@ __all__ = [
     "ClosedForm",
     "Coreset",
     "CoresetMCMC",
+    "Draws",
     "Exact",
     "FrankWolfe",
     "FullPosterior",
@@ -90,6 +91,7 @@ __all__ = [
     "MonteCarlo",
     "NaturalGradient",
     "OrthogonalPursuit",
+    "Posterior",
     "PseudoCoreset",
     "Quadratic",
     "QuasiNewton",

@@ -15,17 +15,17 @@ from corebayes.types import Coreset, Estimate
 class Certificate:
     """What `certify` found. KL fields are None when the draws cannot support a number."""
 
-    reverse_kl: Estimate | None
+    reverse_kl: Estimate | None = None
     """KL(π_w ‖ π) in nats."""
-    forward_kl: Estimate | None
+    forward_kl: Estimate | None = None
     """KL(π ‖ π_w) in nats."""
-    symmetrised_kl: Estimate | None
+    symmetrised_kl: Estimate | None = None
     """Their sum."""
-    total_variation: float | None
+    total_variation: float | None = None
     """A bound on the change of any probability: Pinsker or Bretagnolle–Huber, at + 2 errors."""
-    pareto_k: float | None
+    pareto_k: float | None = None
     """k̂ of the importance ratios π/π_w."""
-    effective_sample_size: float | None
+    effective_sample_size: float | None = None
     """Of the importance-weighted draws: how many draws of π they are worth."""
     num_draws: int
     max_rhat: float

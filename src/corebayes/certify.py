@@ -17,7 +17,8 @@ trusted at all; if not, no number is given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -37,15 +38,17 @@ from corebayes.samplers.convergence import (
     tail_counts,
     tail_inflation,
 )
+from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.posterior import Posterior
 from corebayes.scan.budget import as_budget
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import Executor
-from corebayes.types import Array, Coreset, Data, Estimate, Sampler
+from corebayes.types import Array, Coreset, Data, Estimate
 
 # Chains disagree beyond this R̂, tails are too heavy beyond this k̂, and fewer draws than this
 # cannot be told from one another.
@@ -75,7 +78,8 @@ def certify(
     The coreset is certified when KL(π_w ‖ π) is at most `tol` nats with two standard errors to
     spare; at 0.02 no probability is off by more than 0.1. Draws are exact for conjugate models
     and otherwise come from four NUTS chains; where these stay in separate modes, from a mixture
-    around the modes, weighted. A `sampler` of one's own must draw from π_w itself.
+    around the modes, weighted. A `sampler` of one's own must draw from π_w itself; unless it says
+    that its draws are independent, errors have their autocorrelation and its chains must agree.
     No number is given when the chains disagree, draws diverge, the ratios have heavy tails
     (k̂ > 0.7) or few effective draws, or a posterior has a mode that the draws never visit.
     Cost: one pass of N · draws potentials; models that are not log-concave also search for
@@ -88,14 +92,14 @@ def certify(
     check_same_data(coreset, source)
     problem = Problem(coreset.model, source, executor or Inline(), budget)
     rng = np.random.default_rng(seed)
-    sampled = _draw(rng, coreset, draws, sampler)
+    sampled = _draw(rng, Posterior.of(coreset), draws, sampler)
     if sampler is None and not coreset.model.log_concave:
         sampled = _draw_modes(rng, coreset, sampled) or sampled
-    flat = sampled.draws.reshape(-1, coreset.model.dim)
+    flat = sampled.flat
     ratios = log_ratios(coreset, source, flat, problem.executor, budget)
-    ratios = ratios.reshape(sampled.draws.shape[:2])
+    ratios = ratios.reshape(sampled.values.shape[:2])
     if not sampled.independent:
-        sampled = sampled._replace(max_rhat=max(sampled.max_rhat, max_rhat(ratios)))
+        sampled = replace(sampled, max_rhat=max(sampled.max_rhat, max_rhat(ratios)))
     trouble = _sampling_trouble(sampled)
     if trouble is not None:
         return _withheld(coreset, sampled, tol, trouble)
@@ -136,59 +140,42 @@ def check_same_data(coreset: Coreset, data: Data) -> None:
             )
 
 
-class _Sampled(NamedTuple):
-    """Draws (chains, draws, d) of π_w and how they were come by."""
-
-    draws: Array
-    independent: bool
-    max_rhat: float = 1.0
-    num_divergences: int = 0
-    weights: Array | None = None
-    """Of mean one, when the draws are not of π_w but of something that covers it."""
-
-
 def _draw(
-    rng: np.random.Generator, coreset: Coreset, num_draws: int, sampler: Sampler | None
-) -> _Sampled:
-    model, rows, weights = coreset.model, coreset.rows, coreset.weights
+    rng: np.random.Generator, posterior: Posterior, num_draws: int, sampler: Sampler | None
+) -> Draws:
     if sampler is None:
-        sampler = Exact() if is_conjugate(coreset.model) else NUTS(chains=4)
+        sampler = Exact() if is_conjugate(posterior.model) else NUTS(chains=4)
     if not isinstance(sampler, NUTS):
-        draws, _ = sampler.draw(rng, model, rows, weights, num_draws)
-        return _Sampled(draws[None], independent=True)
+        return sampler.draw(rng, posterior, num_draws).diagnosed()
     # Draws cost M rows each but N in the pass, so chains run longer and are thinned for it; they
     # must be long anyway for R̂ to tell disagreement from chance.
     each = -(-num_draws // sampler.chains)
     thin = max(2, -(-MIN_CHAIN // each))
-    result = sampler.run(rng, model, rows, weights, num_draws=thin * each)
-    return _Sampled(result.draws[:, ::thin], False, result.max_rhat, result.num_divergences)
+    return sampler.draw(rng, posterior, thin * each * sampler.chains).diagnosed().thinned(thin)
 
 
-def _draw_modes(rng: np.random.Generator, coreset: Coreset, chains: _Sampled) -> _Sampled | None:
+def _draw_modes(rng: np.random.Generator, coreset: Coreset, chains: Draws) -> Draws | None:
     """Draws from all modes of π_w if it has several, since a chain may stay in one of them."""
-    model, rows, weights = coreset.model, coreset.rows, coreset.weights
-    starts = np.vstack([prior_starts(rng, coreset), chains.draws[:, -1]])
-    modes = distinct_modes(find_modes(model, rows, weights, starts))
+    posterior = Posterior.of(coreset)
+    starts = np.vstack([prior_starts(rng, coreset), chains.values[:, -1]])
+    modes = distinct_modes(find_modes(posterior, starts))
     if len(modes) < 2 or shares_of(modes)[1] < NEGLIGIBLE:
         return None
-    number = chains.draws.shape[0] * chains.draws.shape[1]
-    mixture = mixture_draws(rng, model, rows, weights, number, modes)
-    if mixture.pareto_k > MAX_PARETO_K:
-        return None
-    return _Sampled(mixture.draws[None], independent=True, weights=mixture.weights[None])
+    mixture = mixture_draws(rng, posterior, len(chains.flat), modes).diagnosed()
+    return mixture if mixture.pareto_k <= MAX_PARETO_K else None
 
 
-def _sampling_trouble(sampled: _Sampled) -> str | None:
+def _sampling_trouble(sampled: Draws) -> str | None:
     if sampled.max_rhat > MAX_RHAT:
         return (
-            f"the NUTS chains on the coreset disagree (R̂ = {sampled.max_rhat:.3f}, above "
-            f"{MAX_RHAT}): π_w has several modes or a difficult shape. Build with a larger size, "
-            "or sample longer with sampler=NUTS(num_tune=2000, chains=4) and more draws"
+            f"the chains on the coreset ({sampled.how}) disagree (R̂ = {sampled.max_rhat:.3f}, "
+            f"above {MAX_RHAT}): π_w has several modes or a difficult shape. Build with a larger "
+            "size, or sample longer with sampler=NUTS(num_tune=2000, chains=4) and more draws"
         )
     if sampled.num_divergences:
         return (
-            f"{sampled.num_divergences} NUTS draws diverged also with a smaller step, so parts of "
-            "π_w are not explored. Reparametrise the model, or build with a larger size"
+            f"{sampled.num_divergences} draws ({sampled.how}) diverged also with a smaller step, "
+            "so parts of π_w are not explored. Reparametrise the model, or build with a larger size"
         )
     return None
 
@@ -208,7 +195,7 @@ def _ratio_trouble(k: float, effective: float, num_draws: int) -> str | None:
     )
 
 
-def _certificate(coreset: Coreset, sampled: _Sampled, tol: float, ratios: Array) -> Certificate:
+def _certificate(coreset: Coreset, sampled: Draws, tol: float, ratios: Array) -> Certificate:
     """The estimates from log ratios r of shape (chains, draws)."""
     weights = np.ones_like(ratios) if sampled.weights is None else sampled.weights
     ratios = ratios - np.mean(weights * ratios)
@@ -223,7 +210,8 @@ def _certificate(coreset: Coreset, sampled: _Sampled, tol: float, ratios: Array)
     effective = share * ratios.size / float(np.mean(np.square(weights * u)))
     trouble = _ratio_trouble(k, effective, ratios.size)
     if trouble is not None:
-        return _withheld(coreset, sampled, tol, trouble, k, effective)
+        withheld = _withheld(coreset, sampled, tol, trouble)
+        return replace(withheld, pareto_k=k, effective_sample_size=effective)
     mean_ur = float(np.mean(weights * u * ratios))
     influence = {
         "reverse": weights * (u - 1.0 - ratios),
@@ -257,22 +245,9 @@ def _certificate(coreset: Coreset, sampled: _Sampled, tol: float, ratios: Array)
     )
 
 
-def _withheld(
-    coreset: Coreset,
-    sampled: _Sampled,
-    tol: float,
-    trouble: str,
-    pareto_k: float | None = None,
-    effective_sample_size: float | None = None,
-) -> Certificate:
+def _withheld(coreset: Coreset, sampled: Draws, tol: float, trouble: str) -> Certificate:
     return Certificate(
-        reverse_kl=None,
-        forward_kl=None,
-        symmetrised_kl=None,
-        total_variation=None,
-        pareto_k=pareto_k,
-        effective_sample_size=effective_sample_size,
-        num_draws=sampled.draws.shape[0] * sampled.draws.shape[1],
+        num_draws=len(sampled.flat),
         max_rhat=sampled.max_rhat,
         num_divergences=sampled.num_divergences,
         tol=tol,

@@ -16,6 +16,7 @@ from corebayes.outputs import probe_folder, write_or_keep
 from corebayes.report.cost import duration, gradient_seconds, shortest_seconds
 from corebayes.report.curves import Curve, coreset_curve, laplace_kl, uniform_curve
 from corebayes.samplers.laplace import full_posterior
+from corebayes.samplers.posterior import Posterior
 from corebayes.steps import show_steps
 from corebayes.types import Array, Coreset, Data, Gaussian, Model, Points
 
@@ -145,7 +146,8 @@ def _full_nuts(model: Model, data: Data, seed: int) -> Array | None:
     if seconds > FULL_NUTS_SECONDS:
         return None
     sampler = cb.NUTS(num_tune=FULL_NUTS_DRAWS, chains=1)
-    draws, _ = sampler.draw(np.random.default_rng(seed), model, rows, weights, FULL_NUTS_DRAWS)
+    rng, posterior = np.random.default_rng(seed), Posterior(model, rows, weights)
+    draws = sampler.draw(rng, posterior, FULL_NUTS_DRAWS).flat
     return draws
 
 

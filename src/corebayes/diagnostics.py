@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from corebayes.types import Array, Coreset, Data, Estimate, Gaussian, Points, Sampler
+from corebayes.types import Array, Coreset, Data, Estimate, Gaussian, Points
 
 if TYPE_CHECKING:
     from corebayes.problem import Problem
+    from corebayes.samplers.draws import Sampler
     from corebayes.scan.budget import Budget
     from corebayes.scan.query import Executor
     from corebayes.tangent.geometry import Geometry
@@ -67,14 +68,14 @@ def laplace_kl(
     Cost: about eight passes of N·d² flops.
     """
     from corebayes.samplers.laplace import Laplace, full_posterior
+    from corebayes.samplers.posterior import Posterior
 
-    model = coreset.model
-    full = full_posterior(model, data, executor)
-    fit = Laplace(tolerance=1e-20).fit(model, coreset.rows, coreset.weights)
+    ours = Posterior.of(coreset)
+    full = full_posterior(coreset.model, data, executor)
+    fit = Laplace(tolerance=1e-20).fit(ours)
     value = _directed(fit, full, direction)
     if normalise:
-        prior = Laplace().fit(model, coreset.rows.take(slice(0, 0)), np.empty(0))
-        value /= _directed(prior, full, direction)
+        value /= _directed(Laplace().fit(ours.prior), full, direction)
     return value
 
 
@@ -241,6 +242,7 @@ def _path_draws(
     """Draws of π_γ(t) for each temperature t."""
     from corebayes.samplers.exact import is_conjugate
     from corebayes.samplers.laplace import Laplace
+    from corebayes.samplers.posterior import Posterior
 
     model, data = coreset.model, problem.data
     if sampler is None and is_conjugate(model):
@@ -256,8 +258,9 @@ def _path_draws(
     for t in temperatures:
         # γ(t) = (1 − t) w + t c
         gamma = (1.0 - t) * weights + t * counts
-        draws, location = sampler.draw(rng, model, rows, gamma, num_draws, location)
-        yield draws
+        draws = sampler.draw(rng, Posterior(model, rows, gamma), num_draws, location)
+        location = draws.location
+        yield draws.equally_weighted(rng, num_draws)
 
 
 def _problem(coreset: Coreset, data: Data, executor: Executor | None = None) -> Problem:

@@ -19,6 +19,7 @@ from corebayes.samplers.mode_search import (
     log_volume,
     shares_of,
 )
+from corebayes.samplers.posterior import Posterior
 from corebayes.scan.query import Executor
 from corebayes.types import Array, Block, Coreset, Data, Model
 
@@ -42,12 +43,12 @@ def unvisited_mode(
     # Modes that draws do visit are needed too, to weigh the others against.
     visited = list(rng.choice(draws, size=3, axis=0))
     starts = [*prior_starts(rng, coreset), *visited]
-    ours = list(find_modes(model, coreset.rows, coreset.weights, starts))
+    ours = list(find_modes(Posterior.of(coreset), starts))
     missed = _heavy_unvisited(ours, draws)
     if missed is not None:
         return _reason("the coreset posterior", missed)
     rows, weights, scale = _subsample(rng, data)
-    candidates = list(find_modes(model, rows, weights, starts))
+    candidates = list(find_modes(Posterior(model, rows, weights), starts))
     if scale == 1.0:
         missed = _heavy_unvisited(candidates, draws)
     else:
@@ -93,8 +94,7 @@ def _full_mode(model: Model, data: Data, executor: Executor, start: Array) -> Mo
 
 def prior_starts(rng: np.random.Generator, coreset: Coreset) -> Array:
     """Draws of the prior, or of a Gaussian as wide where it is not Gaussian."""
-    nothing = coreset.rows.take(slice(0, 0))
-    return prior_fit(coreset.model, nothing).draw(rng, NUM_STARTS)
+    return prior_fit(coreset.model, coreset.rows).draw(rng, NUM_STARTS)
 
 
 def _subsample(rng: np.random.Generator, data: Data) -> tuple[Block, Array, float]:

@@ -13,20 +13,11 @@ from typing import Any
 import numpy as np
 
 from corebayes.check_coreset import check_coreset
-from corebayes.samplers.nuts import NUTS, NutsResult
+from corebayes.samplers.draws import Draws
+from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Coreset
 from corebayes.version import __version__
-
-# nutpie's names of the statistics, and ArviZ's.
-STATS = {
-    "logp": "lp",
-    "energy": "energy",
-    "diverging": "diverging",
-    "depth": "tree_depth",
-    "n_steps": "n_steps",
-    "step_size": "step_size",
-    "mean_tree_accept": "acceptance_rate",
-}
 
 
 def sample(
@@ -56,32 +47,33 @@ def sample(
     for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("tune", tune, 50)):
         if isinstance(value, bool) or int(value) != value or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    result = NUTS(num_tune=tune, chains=chains).run(
+    posterior = Posterior.of(coreset)
+    drawn = NUTS(num_tune=tune, chains=chains).draw(
         np.random.default_rng(seed),
-        coreset.model,
-        coreset.rows,
-        coreset.weights,
-        num_draws=draws,
+        posterior,
+        chains * draws,
         progress=sys.stderr.isatty() if progress is None else progress,
     )
-    _warn_if_not_converged(result)
+    _warn_if_not_converged(drawn)
+    # Potentials leave out what does not depend on θ: log p = f + log_base.
+    stats = {**drawn.stats, "lp": drawn.stats["lp"] + posterior.log_base}
     groups = {
-        "posterior": _posterior(coreset.model, result.draws),
-        "sample_stats": _stats(coreset, result),
+        "posterior": _posterior(coreset.model, drawn.values),
+        "sample_stats": _stats(stats, drawn.values),
         "coreset": _rows(coreset),
     }
     if log_likelihood:
-        groups["log_likelihood"] = _log_likelihood(coreset, result.draws)
-    attributes = {**_provenance(coreset), "sampling_seed": seed, "num_tune": tune}
-    return _assemble(groups, attributes)
+        groups["log_likelihood"] = _log_likelihood(coreset, drawn)
+    attributes = {**_provenance(coreset), "sampler": drawn.how}
+    return _assemble(groups, {**attributes, "sampling_seed": seed, "num_tune": tune})
 
 
-def _warn_if_not_converged(result: NutsResult) -> None:
-    rhat = result.max_rhat if result.draws.shape[0] > 1 else 1.0
-    if rhat > 1.05 or result.num_divergences:
+def _warn_if_not_converged(drawn: Draws) -> None:
+    rhat = drawn.diagnosed().max_rhat if len(drawn.values) > 1 else 1.0
+    if rhat > 1.05 or drawn.num_divergences:
         warnings.warn(
-            f"NUTS did not converge on the coreset posterior (largest R̂ {rhat:.2f}, "
-            f"{result.num_divergences} divergences): do not use these draws. Tune longer, "
+            f"the draws ({drawn.how}) did not converge on the coreset posterior (largest R̂ "
+            f"{rhat:.2f}, {drawn.num_divergences} divergences): do not use them. Tune longer, "
             "or build a larger coreset",
             UserWarning,
             stacklevel=3,
@@ -167,27 +159,24 @@ def _safe(name: str, taken: set[str]) -> str:
     return name
 
 
-def _stats(coreset: Coreset, result: NutsResult) -> Any:
+def _stats(stats: Mapping[str, Array], draws: Array) -> Any:
     import xarray
 
-    variables = {ours: (("chain", "draw"), result.stats[name]) for name, ours in STATS.items()}
-    # Potentials leave out what does not depend on θ: log p = f + log_base.
-    constant = float(coreset.weights @ coreset.model.log_base(coreset.rows))
-    variables["lp"] = (("chain", "draw"), result.stats["logp"] + constant)
-    return xarray.Dataset(variables, coords=_draw_coordinates(result.draws))
+    variables = {name: (("chain", "draw"), values) for name, values in stats.items()}
+    return xarray.Dataset(variables, coords=_draw_coordinates(draws))
 
 
-def _log_likelihood(coreset: Coreset, draws: Array) -> Any:
+def _log_likelihood(coreset: Coreset, drawn: Draws) -> Any:
     """log p(x_i | θ) of the coreset's rows, (chains, draws, rows)."""
     import xarray
 
-    chains, number, dim = draws.shape
+    shape = (*drawn.values.shape[:2], coreset.size)
     model, rows = coreset.model, coreset.rows
-    values = model.potentials(draws.reshape(-1, dim), rows) + model.log_base(rows)[:, None]
+    values = model.potentials(drawn.flat, rows) + model.log_base(rows)[:, None]
     name = _safe(str(coreset.provenance.get("target_name") or "y"), {"chain", "draw", "row"})
     return xarray.Dataset(
-        {name: (("chain", "draw", "row"), values.T.reshape(chains, number, coreset.size))},
-        coords={**_draw_coordinates(draws), "row": np.arange(coreset.size)},
+        {name: (("chain", "draw", "row"), values.T.reshape(shape))},
+        coords={**_draw_coordinates(drawn.values), "row": np.arange(coreset.size)},
     )
 
 

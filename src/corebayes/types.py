@@ -147,7 +147,9 @@ class Model(Protocol):
         """∇ Σ_n w_n f_n(θ), without the prior, shape (d,)."""
         ...
 
-    def slopes(self, theta: Array, block: Block, weights: Array) -> tuple[Array, Array]:
+    def gradient_and_hessian(
+        self, theta: Array, block: Block, weights: Array
+    ) -> tuple[Array, Array]:
         """∇ and ∇² of Σ_n w_n f_n(θ), without the prior, shapes (d,) and (d, d)."""
         ...
 
@@ -197,22 +199,6 @@ class Points(NamedTuple):
 
     def take(self, positions: Indices) -> Points:
         return Points(self.indices[positions], self.rows.take(positions))
-
-
-class Sampler(Protocol):
-    """Draws of π_w. `start` warm-starts it at an earlier location."""
-
-    def draw(
-        self,
-        rng: np.random.Generator,
-        model: Model,
-        rows: Block,
-        weights: Array,
-        num_draws: int,
-        start: Array | None = None,
-    ) -> tuple[Array, Array]:
-        """(S, d) draws and a location to warm-start the next call from."""
-        ...
 
 
 class Total(NamedTuple):

@@ -89,7 +89,7 @@ def test_sums_and_gradients_agree_with_potentials(name):
         return weights @ model.potentials(draws, block)
 
     scale = np.abs(expected).max()
-    gradient, hessian = model.slopes(theta, block, weights)
+    gradient, hessian = model.gradient_and_hessian(theta, block, weights)
     np.testing.assert_allclose(model.gradient(theta, block, weights), gradient, rtol=1e-9)
     np.testing.assert_allclose(gradient, difference_gradient(likelihood, theta), atol=1e-9 * scale)
     np.testing.assert_allclose(hessian, difference_hessian(likelihood, theta), atol=1e-6 * scale)
@@ -129,7 +129,9 @@ def test_no_rows_and_one_row(name):
     assert model.potentials(draws, nothing).shape == (0, 2)
     np.testing.assert_array_equal(model.sum_potentials(draws, nothing), 0.0)
     np.testing.assert_array_equal(model.gradient(draws[0], nothing, np.empty(0)), 0.0)
-    np.testing.assert_array_equal(model.slopes(draws[0], nothing, np.empty(0))[1], 0.0)
+    np.testing.assert_array_equal(
+        model.gradient_and_hessian(draws[0], nothing, np.empty(0))[1], 0.0
+    )
     alone = model.potentials(draws, data.take(np.array([9])))
     together = model.potentials(draws, data.read(0, NUM_ROWS))
     np.testing.assert_allclose(alone[0], together[9], rtol=1e-12)

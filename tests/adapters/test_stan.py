@@ -14,6 +14,7 @@ import pytest
 from corebayes.adapters.density_check import log_density
 from corebayes.adapters.stan import to_stan
 from corebayes.samplers.exact import Exact
+from corebayes.samplers.posterior import Posterior
 from tests.adapters.test_exports import REGRESSIONS, WEIGHTS, numpyro_coreset, regression
 
 
@@ -72,7 +73,7 @@ def test_stan_has_our_log_density_for_every_family_and_samples(stan):
         difference = theirs - [log_density(coreset, theta) for theta in points]
         np.testing.assert_allclose(difference, difference[0], atol=1e-8)
         if name == "linear":
-            exact = Exact().fit(coreset.model, coreset.rows, coreset.weights)
+            exact = Exact().fit(Posterior.of(coreset))
             drawn = built.sample(num_chains=1, num_warmup=300, num_samples=600)["beta"]
             sd = np.sqrt(np.diag(exact.factor @ exact.factor.T))
             assert np.all(np.abs(drawn.mean(axis=1) - exact.mean) < 0.3 * sd)

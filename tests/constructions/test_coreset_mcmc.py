@@ -30,7 +30,7 @@ def test_gradient_is_unbiased():
     problem = CASES["linear"].problem()
     subset, weights = some_points(problem, 3, 17, 40), np.array([4.0, 9.0, 20.0])
     exact = cb.ClosedForm().restrict(problem, subset).gradient(np.random.default_rng(0), weights)
-    fit = cb.Exact().fit(problem.model, subset.rows, weights)
+    fit = cb.Exact().fit(cb.Posterior(problem.model, subset.rows, weights))
     rng, method = np.random.default_rng(1), cb.CoresetMCMC(gradient_rows=20)
     values = np.array(
         [method._gradient(rng, problem, subset, weights, fit.draw(rng, 3)) for _ in range(4000)]
@@ -40,10 +40,9 @@ def test_gradient_is_unbiased():
     assert np.all(error < 0.3 * np.abs(exact).max())
 
 
-def independent(rng, density, chains):
+def independent(rng, posterior, fit, chains):
     """A user's kernel: for a conjugate model the exact posterior itself."""
-    fit = cb.Exact().fit(density.model, density.rows, density.weights)
-    return fit.draw(rng, len(chains))
+    return cb.Exact().fit(posterior).draw(rng, len(chains))
 
 
 OPTIMISERS = [cb.HotDoG(num_steps=1500), cb.Adam(num_steps=1500, rate=lambda t: 1.0 / np.sqrt(t))]

@@ -124,7 +124,7 @@ def test_saves_loads_certifies_and_samples_like_any_coreset(tmp_path):
     estimate, error = certificate.reverse_kl
     assert estimate == pytest.approx(exact, abs=5 * error + 1e-3)
     draws = cb.sample(coreset, draws=200, chains=2, tune=100, seed=0, progress=False)
-    fit = cb.Exact().fit(coreset.model, coreset.rows, coreset.weights)
+    fit = cb.Exact().fit(cb.Posterior.of(coreset))
     means = draws.posterior.mean(("chain", "draw"))["beta"].values
     assert np.allclose(means, fit.mean, atol=5 * np.sqrt(np.diag(fit.factor @ fit.factor.T) / 100))
     assert np.array_equal(draws["coreset"]["row_id"].values, coreset.indices)

@@ -115,7 +115,7 @@ def test_separable_rows_stay_finite():
     data = as_data((X, X[:, 0] > 0))
     problem = Problem(coreset.model, data)
     exact = cb.samplers.laplace.full_posterior(problem.model, data)
-    fit = cb.Laplace().fit(coreset.model, coreset.rows, coreset.weights)
+    fit = cb.Laplace().fit(cb.Posterior.of(coreset))
     assert np.all(np.isfinite(fit.mean))
     assert cb.diagnostics.gaussian_kl(fit, exact) < 0.1
 

@@ -13,6 +13,8 @@ import corebayes as cb
 from corebayes.data import as_data
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.mixture import mixture_draws
+from corebayes.samplers.mode_search import distinct_modes, find_modes
 from corebayes.samplers.resampling import Resampling
 from corebayes.types import Points
 
@@ -146,11 +148,26 @@ CONSTRUCTIONS = [
     ),
 ]
 
+
+class Mixture:
+    """Weighted draws around the mode, as certificates take them where there are several."""
+
+    def draw(
+        self, rng: np.random.Generator, posterior: cb.Posterior, num_draws: int, start: Any = None
+    ) -> cb.Draws:
+        start = np.zeros(posterior.dim) if start is None else start
+        modes = distinct_modes(find_modes(posterior, [start]))
+        return mixture_draws(rng, posterior, num_draws, modes)
+
+
 SAMPLERS = [
     ("exact", cb.Exact(), is_conjugate),
-    ("laplace", cb.Laplace(), lambda model: True),
-    ("nuts", cb.NUTS(), lambda model: True),
-    ("resampling", Resampling(), lambda model: True),
+    ("laplace", cb.Laplace()),
+    ("matched", cb.Laplace(matched=True)),
+    ("nuts", cb.NUTS()),
+    ("hit-and-run", cb.HitAndRun(num_chains=20)),
+    ("resampling", Resampling()),
+    ("mixture", Mixture()),
 ]
 
 

@@ -38,8 +38,8 @@ def test_closer_to_the_posterior_than_the_prior(case, method):
     problem = case.problem()
     exact = full_posterior(problem.model, problem.data)
     coreset = cb.build(case.model, case.data(), size=40, method=method, seed=1)
-    fit = cb.Laplace().fit(problem.model, coreset.rows, coreset.weights)
-    prior = cb.Laplace().fit(problem.model, problem.no_points().rows, np.empty(0))
+    fit = cb.Laplace().fit(cb.Posterior.of(coreset))
+    prior = cb.Laplace().fit(cb.Posterior(problem.model, problem.no_points().rows, np.empty(0)))
     assert cb.diagnostics.gaussian_kl(fit, exact) < 0.5 * cb.diagnostics.gaussian_kl(prior, exact)
 
 

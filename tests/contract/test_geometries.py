@@ -140,7 +140,7 @@ def test_energy_differences_are_differences_of_kl(case, geometry):
     for weights in (WEIGHTS, np.array([30.0, 20.0, 21.0, 40.0])):
         restriction = geometry.restrict(problem, points)
         energies.append(restriction.moments(np.random.default_rng(1), weights).energy)
-        mean, factor = cb.Laplace().fit(model, points.rows, weights)
+        mean, factor = cb.Laplace().fit(cb.Posterior(model, points.rows, weights))
         z = np.random.default_rng(2).normal(size=(40_000, model.dim))
         draws = mean + z @ factor.T
         log_q = -0.5 * np.sum(z * z, axis=1) - np.linalg.slogdet(factor)[1]

@@ -39,7 +39,7 @@ def test_slopes_equal_the_closed_form(rows, num_rows):
     block = rows.take(np.arange(num_rows))
     weights = np.random.default_rng(1).gamma(0.5, size=num_rows) * 100.0
     theta = np.array([0.3, -1.2, 2.0])
-    gradient, hessian = model.slopes(theta, block, weights)
+    gradient, hessian = model.gradient_and_hessian(theta, block, weights)
     misses = 1.0 / (1.0 + np.exp(block.y * (block.X @ theta)))
     np.testing.assert_allclose(gradient, (weights * block.y * misses) @ block.X, rtol=1e-13)
     curvature = weights * misses * (1.0 - misses)

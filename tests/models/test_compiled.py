@@ -298,6 +298,13 @@ def test_a_damaged_or_missing_cache_does_no_harm(
     assert np.array_equal(values_of(compiled._compile("transform", LOGISTIC)), expected)
 
 
+def test_loops_have_names_of_their_own_in_the_cache() -> None:
+    """Under one name numba took the logistic loop of one process for the Poisson loop of another:
+    'descr' is NULL as soon as a third loaded both."""
+    loops = [compiled._function("transform", kernel) for kernel in ("logistic", "student_t")]
+    assert len({loop.py_func.__qualname__ for loop in loops}) == 2
+
+
 def test_compiles_without_a_place_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     njit = numba.njit
 

@@ -61,7 +61,7 @@ def test_posterior_is_the_normalised_product(model):
 def test_posterior_is_where_the_slopes_say(model):
     model, block, weights = problem(model)
     posterior = model.posterior(model.statistics(block, weights))
-    gradient, hessian = model.slopes(posterior.mean, block, weights)
+    gradient, hessian = model.gradient_and_hessian(posterior.mean, block, weights)
     np.testing.assert_allclose(gradient + model.log_prior_gradient(posterior.mean), 0.0, atol=1e-11)
     precision = -(hessian + model.log_prior_hessian(posterior.mean))
     np.testing.assert_allclose(
@@ -74,7 +74,7 @@ def test_slopes_are_those_of_the_potentials(model):
     model, block, weights = problem(model)
     theta = np.array([0.3, -0.8, 0.5])
     sums = lambda draws: model.sum_potentials(draws, block, weights)  # noqa: E731
-    gradient, hessian = model.slopes(theta, block, weights)
+    gradient, hessian = model.gradient_and_hessian(theta, block, weights)
     np.testing.assert_allclose(gradient, difference_gradient(sums, theta), rtol=1e-8)
     np.testing.assert_allclose(hessian, difference_hessian(sums, theta), rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(model.gradient(theta, block, weights), gradient)

@@ -83,8 +83,8 @@ def test_agrees_with_the_built_in_model(rows, given):
     for ours, theirs in [
         (model.gradient(theta, block, weights), reference.gradient(theta, block, weights)),
         *zip(
-            model.slopes(theta, block, weights),
-            reference.slopes(theta, block, weights),
+            model.gradient_and_hessian(theta, block, weights),
+            reference.gradient_and_hessian(theta, block, weights),
             strict=True,
         ),
         (model.log_prior_gradient(theta), reference.log_prior_gradient(theta)),
@@ -157,7 +157,7 @@ def test_no_rows_are_never_shown_to_the_function(rows):
 
     model._log_likelihood = fail
     np.testing.assert_array_equal(model.sum_potentials(np.ones((2, 3)), nothing), np.zeros(2))
-    first, second = model.slopes(np.ones(3), nothing, np.empty(0))
+    first, second = model.gradient_and_hessian(np.ones(3), nothing, np.empty(0))
     np.testing.assert_array_equal(first, np.zeros(3))
     np.testing.assert_array_equal(second, np.zeros((3, 3)))
 

@@ -93,7 +93,7 @@ def test_everything_is_finite_and_slopes_do_not_overflow(family):
     assert np.all(np.isfinite(model.potentials(draws, block)))
     assert np.all(np.isfinite(model.sum_potentials(draws, block, weights)))
     for theta in draws[::25]:
-        gradient, hessian = model.slopes(theta, block, weights)
+        gradient, hessian = model.gradient_and_hessian(theta, block, weights)
         assert np.all(np.isfinite(gradient)) and np.all(np.isfinite(hessian))
 
 

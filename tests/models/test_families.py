@@ -91,7 +91,7 @@ def test_slopes_equal_autodiff(family, bound):
         log_density = lambda t: (weights * family.jax(jax.numpy, X @ t, y)).sum()  # noqa: E731
         gradient = np.asarray(jax.grad(log_density)(theta))
         hessian = np.asarray(jax.hessian(log_density)(theta))
-    both = model.slopes(theta, block, weights)
+    both = model.gradient_and_hessian(theta, block, weights)
     np.testing.assert_allclose(model.gradient(theta, block, weights), gradient, rtol=1e-10)
     np.testing.assert_allclose(both[0], gradient, rtol=1e-10)
     np.testing.assert_allclose(both[1], hessian, rtol=1e-10, atol=1e-10)
@@ -107,7 +107,7 @@ def test_slopes_equal_differences_of_the_potentials(family, bound):
     def log_density(draws):
         return model.sum_potentials(draws, block, weights)
 
-    gradient, hessian = model.slopes(theta, block, weights)
+    gradient, hessian = model.gradient_and_hessian(theta, block, weights)
     np.testing.assert_allclose(gradient, difference_gradient(log_density, theta), rtol=1e-8)
     np.testing.assert_allclose(
         hessian, difference_hessian(log_density, theta), rtol=1e-6, atol=1e-6
@@ -143,7 +143,7 @@ def test_no_rows_have_no_slope(family, bound):
     model, block = bound
     nothing, theta = block.take(slice(0, 0)), np.ones(3)
     np.testing.assert_array_equal(model.sum_potentials(theta[None], nothing), [0.0])
-    gradient, hessian = model.slopes(theta, nothing, np.empty(0))
+    gradient, hessian = model.gradient_and_hessian(theta, nothing, np.empty(0))
     np.testing.assert_array_equal(gradient, np.zeros(3))
     np.testing.assert_array_equal(hessian, np.zeros((3, 3)))
     assert model.potentials(theta[None], nothing).shape == (0, 1)
@@ -166,8 +166,8 @@ def test_an_intercept_is_a_last_column_of_ones(family, bound):
         model.potentials(draws, block), wide.potentials(draws, wide_block)
     )
     for ours, theirs in zip(
-        model.slopes(draws[0], block, weights),
-        wide.slopes(draws[0], wide_block, weights),
+        model.gradient_and_hessian(draws[0], block, weights),
+        wide.gradient_and_hessian(draws[0], wide_block, weights),
         strict=True,
     ):
         np.testing.assert_array_equal(ours, theirs)
@@ -188,7 +188,9 @@ def test_counts_are_repetitions(family, bound):
         rtol=1e-12,
     )
     for one, other in zip(
-        model.slopes(draws[0], block, weights), model.slopes(draws[0], repeated, ones), strict=True
+        model.gradient_and_hessian(draws[0], block, weights),
+        model.gradient_and_hessian(draws[0], repeated, ones),
+        strict=True,
     ):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
 

@@ -6,7 +6,6 @@ import pytest
 import corebayes as cb
 from corebayes.data import as_data
 from corebayes.problem import Problem
-from corebayes.samplers.kernel import CoresetDensity
 from tests.contract.cases import MODELS, some_points
 
 CASES = {case.name: case for case in MODELS}
@@ -14,12 +13,12 @@ WEIGHTS = np.array([5.0, 0.0, 9.0, 2.5])
 
 
 def gaussian_density(scale=1.0):
-    """A conjugate π_w, its exact moments, and a density with a fit of the wrong size."""
+    """A conjugate π_w, a fit of the wrong size, and its exact moments."""
     problem = CASES["linear"].problem()
     points = some_points(problem, 2, 9, 20, 33)
-    fit = cb.Exact().fit(problem.model, points.rows, WEIGHTS)
-    wrong = fit._replace(factor=scale * fit.factor)
-    return CoresetDensity(problem.model, points.rows, WEIGHTS, wrong), fit
+    posterior = cb.Posterior(problem.model, points.rows, WEIGHTS)
+    fit = cb.Exact().fit(posterior)
+    return posterior, fit._replace(factor=scale * fit.factor), fit
 
 
 def whitened(fit, chains):
@@ -28,11 +27,11 @@ def whitened(fit, chains):
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
 def test_exact_gaussian_moments_stay(scale):
-    density, fit = gaussian_density(scale)
+    posterior, wrong, fit = gaussian_density(scale)
     rng = np.random.default_rng(0)
     chains = fit.draw(rng, 4000)
     for _ in range(12):
-        chains = cb.HitAndRun()(rng, density, chains)
+        chains = cb.HitAndRun()(rng, posterior, wrong, chains)
     z = whitened(fit, chains)
     assert np.all(np.abs(z.mean(axis=1)) < 4 / np.sqrt(4000))
     assert np.allclose(z @ z.T / 4000, np.eye(3), atol=0.1)
@@ -40,11 +39,11 @@ def test_exact_gaussian_moments_stay(scale):
 
 
 def test_chains_from_elsewhere_arrive():
-    density, fit = gaussian_density()
+    posterior, wrong, fit = gaussian_density()
     rng = np.random.default_rng(1)
     chains = np.full((2000, 3), 20.0)
     for _ in range(100):
-        chains = cb.HitAndRun()(rng, density, chains)
+        chains = cb.HitAndRun()(rng, posterior, wrong, chains)
     z = whitened(fit, chains)
     assert np.all(np.abs(z.mean(axis=1)) < 5 / np.sqrt(2000))
     assert np.allclose(z @ z.T / 2000, np.eye(3), atol=0.15)
@@ -65,11 +64,11 @@ def test_a_skewed_density_by_integration(scale, kernel):
     data = as_data((np.array([[1.0], [0.4]]), np.array([1.0, 1.0])))
     problem = Problem(cb.LogisticRegression(prior=cb.Normal(0.0, 5.0)).bind(data), data)
     rows, weights = data.read(0, 2), np.array([6.0, 3.0])
-    fit = cb.Laplace().fit(problem.model, rows, weights)
+    posterior = cb.Posterior(problem.model, rows, weights)
+    fit = cb.Laplace().fit(posterior)
     fit = fit._replace(factor=scale * fit.factor)
-    density = CoresetDensity(problem.model, rows, weights, fit)
     grid = np.linspace(-15.0, 45.0, 40_001)
-    heights = density(grid[:, None])
+    heights = posterior.log_density(grid[:, None])
     shares = np.exp(heights - heights.max())
     shares /= shares.sum()
     mean = shares @ grid
@@ -79,7 +78,7 @@ def test_a_skewed_density_by_integration(scale, kernel):
     # From exact draws, so that whatever moves away is the kernel's doing.
     chains = rng.choice(grid, p=shares, size=(20_000, 1))
     for _ in range(25):
-        chains = kernel(rng, density, chains)
+        chains = kernel(rng, posterior, fit, chains)
     z = (chains[:, 0] - mean) / sd
     assert skewness > 0.3
     assert abs(z.mean()) < 4 / np.sqrt(20_000)
@@ -95,11 +94,11 @@ def test_densities_that_are_not_numbers_are_never_entered():
     model = cb.CustomModel(log_likelihood, lambda draws: -draws[:, 0], 1)
     data = as_data(np.zeros((1, 1)))
     fit = cb.types.Gaussian(np.array([1.0]), np.array([[1.0]]))
-    density = CoresetDensity(model, data.read(0, 1), np.ones(1), fit)
+    posterior = cb.Posterior(model, data.read(0, 1), np.ones(1))
     rng = np.random.default_rng(4)
     chains = rng.gamma(2.0, size=(3000, 1))
     for _ in range(10):
-        chains = cb.HitAndRun()(rng, density, chains)
+        chains = cb.HitAndRun()(rng, posterior, fit, chains)
     # x e^{−x} is Gamma(2).
     assert np.all(chains > 0.0)
     assert chains.mean() == pytest.approx(2.0, abs=0.12)

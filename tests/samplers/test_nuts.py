@@ -9,9 +9,9 @@ import pytest
 
 from corebayes.data import as_data
 from corebayes.models import CustomModel, LogisticRegression, Normal
-from corebayes.samplers import nuts
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.posterior import Posterior
 from corebayes.types import Block
 from tests.coresets import gaussian_mean, linear, logistic, near, weighted
 
@@ -19,7 +19,7 @@ from tests.coresets import gaussian_mean, linear, logistic, near, weighted
 def run(coreset: Any, *, seed: int = 0, num_draws: int = 400, **options: Any) -> Any:
     sampler = NUTS(**{"chains": 4, **options})
     rng = np.random.default_rng(seed)
-    return sampler.run(rng, coreset.model, coreset.rows, coreset.weights, num_draws=num_draws)
+    return sampler.draw(rng, Posterior.of(coreset), num_draws * sampler.chains).diagnosed()
 
 
 def assert_moments(draws: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> None:
@@ -39,11 +39,11 @@ def assert_moments(draws: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> None
 def test_moments_equal_the_exact_posterior(make: Any) -> None:
     model, data = make()
     coreset = near(model, data, spread=0.5, share=0.4)
-    exact = Exact().fit(model, coreset.rows, coreset.weights)
+    exact = Exact().fit(Posterior.of(coreset))
     result = run(coreset)
-    assert result.draws.shape == (4, 400, model.dim)
+    assert result.values.shape == (4, 400, model.dim)
     assert result.max_rhat < 1.03
-    assert_moments(result.draws, exact.mean, exact.factor @ exact.factor.T)
+    assert_moments(result.values, exact.mean, exact.factor @ exact.factor.T)
 
 
 def test_prior_only() -> None:
@@ -52,7 +52,7 @@ def test_prior_only() -> None:
     with pytest.warns(UserWarning):
         model = LogisticRegression(prior=prior).bind(data)
     result = run(weighted(model, data, [], []))
-    assert_moments(result.draws, np.array([1.0, -2.0]), np.array([[2.0, 0.9], [0.9, 0.5]]))
+    assert_moments(result.values, np.array([1.0, -2.0]), np.array([[2.0, 0.9], [0.9, 0.5]]))
 
 
 def test_an_asymmetric_posterior_is_not_its_laplace_fit() -> None:
@@ -65,7 +65,7 @@ def test_an_asymmetric_posterior_is_not_its_laplace_fit() -> None:
     density /= density.sum()
     mean = grid @ density
     assert result.location[0] != pytest.approx(mean, abs=0.2)
-    assert_moments(result.draws, np.array([mean]), np.array([[np.square(grid - mean) @ density]]))
+    assert_moments(result.values, np.array([mean]), np.array([[np.square(grid - mean) @ density]]))
 
 
 @pytest.mark.parametrize("make", [linear, logistic, gaussian_mean])
@@ -75,7 +75,7 @@ def test_extreme_weights_converge(make: Any, weight: float) -> None:
     model, data = make()
     result = run(weighted(model, data, np.arange(20), weight))
     assert result.max_rhat < 1.01
-    assert result.num_divergences == result.num_retried == 0
+    assert result.num_divergences == 0
     assert result.stats["n_steps"].mean() < 15
 
 
@@ -93,22 +93,21 @@ def test_same_seed_same_draws() -> None:
     model, data = logistic()
     coreset = near(model, data)
     first, again, other = (run(coreset, seed=seed, num_draws=50, chains=2) for seed in (0, 0, 1))
-    assert np.array_equal(first.draws, again.draws)
-    assert not np.any(first.draws == other.draws)
+    assert np.array_equal(first.values, again.values)
+    assert not np.any(first.values == other.values)
     # Chains differ from one another.
-    assert not np.any(first.draws[0] == first.draws[1])
+    assert not np.any(first.values[0] == first.values[1])
 
 
 def test_draw_shares_out_the_draws() -> None:
     model, data = linear()
     coreset = near(model, data)
     rng = np.random.default_rng(0)
-    draws, location = NUTS(num_tune=100, chains=3).draw(
-        rng, model, coreset.rows, coreset.weights, 100
-    )
-    assert draws.shape == (100, model.dim)
-    exact = Exact().fit(model, coreset.rows, coreset.weights)
-    np.testing.assert_allclose(location, exact.mean, atol=1e-6)
+    draws = NUTS(num_tune=100, chains=3).draw(rng, Posterior.of(coreset), 100)
+    assert draws.values.shape == (3, 34, model.dim) and draws.how == "NUTS, 3 chains"
+    assert draws.equally_weighted(rng, 100).shape == (100, model.dim)
+    exact = Exact().fit(Posterior.of(coreset))
+    np.testing.assert_allclose(draws.location, exact.mean, atol=1e-6)
 
 
 def test_numpys_global_state_is_left_alone() -> None:
@@ -151,26 +150,25 @@ def test_a_bounded_support_diverges_and_is_counted() -> None:
         return np.where(inside, 0.0, -np.inf) + 0.0 * block.X
 
     result = run(one_parameter(cut_off), num_draws=100, num_tune=100, chains=2, max_depth=4)
-    assert result.num_retried > 0
     assert result.num_divergences == int(result.stats["diverging"].sum())
-    assert np.all(np.abs(result.draws) < 1.0)
+    assert np.all(np.abs(result.values) < 1.0)
 
 
 def test_divergent_runs_are_repeated_with_smaller_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[float, int]] = []
 
-    def pretend(log_density: Any, frame: Any, chains: Any) -> Any:
-        draws, stats = run_for_real(log_density, frame, chains)
-        asked.append((chains[0].target_accept, chains[0].num_tune))
-        stats["diverging"] = np.full(draws.shape[:2], chains[0].target_accept < 0.9)
+    def pretend(self: NUTS, *arguments: Any) -> Any:
+        draws, stats = run_for_real(self, *arguments)
+        asked.append((self.target_accept, self.num_tune))
+        stats["diverging"] = np.full(draws.shape[:2], self.target_accept < 0.9)
         return draws, stats
 
-    run_for_real = nuts._run  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(nuts, "_run", pretend)
+    run_for_real = NUTS._run  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(NUTS, "_run", pretend)
     model, data = linear()
     result = run(near(model, data), num_draws=20, num_tune=50, chains=1)
     assert asked == [(0.8, 50), (0.99, 100)]
-    assert (result.num_divergences, result.num_retried) == (0, 20)
+    assert result.num_divergences == 0
 
 
 @pytest.mark.parametrize(("tolerated", "runs"), [(0.0, 2), (0.049, 2), (0.05, 1)])
@@ -179,14 +177,14 @@ def test_a_few_divergences_may_be_tolerated(
 ) -> None:
     asked: list[int] = []
 
-    def pretend(log_density: Any, frame: Any, chains: Any) -> Any:
-        draws, stats = run_for_real(log_density, frame, chains)
-        asked.append(chains[0].num_tune)
+    def pretend(self: NUTS, *arguments: Any) -> Any:
+        draws, stats = run_for_real(self, *arguments)
+        asked.append(self.num_tune)
         stats["diverging"] = np.arange(20)[None, :] == 7
         return draws, stats
 
-    run_for_real = nuts._run  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(nuts, "_run", pretend)
+    run_for_real = NUTS._run  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(NUTS, "_run", pretend)
     model, data = linear()
     result = run(near(model, data), num_draws=20, num_tune=50, chains=1, tolerated=tolerated)
     assert len(asked) == runs and result.num_divergences == 1
@@ -217,4 +215,4 @@ def test_overflow_far_out_does_not_warn() -> None:
     coreset = one_parameter(
         lambda draws, block: -np.exp(np.square(draws[:, 0])) * 1e3 + 0.0 * block.X
     )
-    assert run(coreset, num_draws=100, chains=1).draws.shape == (1, 100, 1)
+    assert run(coreset, num_draws=100, chains=1).values.shape == (1, 100, 1)

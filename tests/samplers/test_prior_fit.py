@@ -11,6 +11,7 @@ from corebayes.data import as_data
 from corebayes.models import CustomModel
 from corebayes.samplers.laplace import Laplace, prior_fit
 from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.posterior import Posterior
 from corebayes.types import Block
 
 NOTHING = Block({"X": np.zeros((0, 1))})
@@ -65,8 +66,8 @@ def test_chains_start_where_a_prior_has_a_kink():
         lambda draws: -np.abs(draws[:, 0]),
         1,
     ).bind(data)
-    rows = data.read(0, 3)
-    draws, _ = NUTS(chains=4).draw(np.random.default_rng(0), model, rows, np.full(3, 20.0), 2000)
+    posterior = Posterior(model, data.read(0, 3), np.full(3, 20.0))
+    draws = NUTS(chains=4).draw(np.random.default_rng(0), posterior, 2000).flat
     # Away from the kink: N(2 − 1/60, 1/60).
     assert draws.mean() == pytest.approx(2.0 - 1.0 / 60.0, abs=0.01)
     assert draws.std() == pytest.approx(60.0**-0.5, rel=0.1)
@@ -79,9 +80,9 @@ def test_a_density_without_a_fit_is_said_to_have_none():
         lambda draws: np.zeros(len(draws)),
         1,
     )
-    rows, rng = Block({"X": np.zeros((1, 1))}), np.random.default_rng(0)
+    posterior = Posterior(model, Block({"X": np.zeros((1, 1))}), np.ones(1))
     with pytest.raises(ValueError, match=r"coreset posterior of size 1.*sampler=NUTS\(\)"):
-        Laplace().draw(rng, model, rows, np.ones(1), 20, np.array([-1e-4]))
+        Laplace().draw(np.random.default_rng(0), posterior, 20, np.array([-1e-4]))
 
 
 def test_draws_of_a_fit_without_curvature_stay_where_the_density_is():
@@ -91,9 +92,9 @@ def test_draws_of_a_fit_without_curvature_stay_where_the_density_is():
         lambda draws: -0.5 * np.square(draws[:, 1]),
         2,
     )
-    rows = Block({"X": np.zeros((1, 1))})
-    wide = Laplace().fit(model, rows, np.ones(1))
-    draws, _ = Laplace().draw(np.random.default_rng(0), model, rows, np.ones(1), 500)
+    posterior = Posterior(model, Block({"X": np.zeros((1, 1))}), np.ones(1))
+    wide = Laplace().fit(posterior)
+    draws = Laplace().draw(np.random.default_rng(0), posterior, 500).flat
     assert np.linalg.norm(wide.factor[0]) > 30.0 and np.abs(draws[:, 0]).max() < 30.0
     assert draws[:, 0].std() > 0.3
 
@@ -107,9 +108,10 @@ def test_chains_do_not_start_in_a_spike_that_holds_nothing():
         return np.logaddexp(broad, narrow)[None, :]
 
     model = CustomModel(spiked, lambda draws: -0.5 * np.square(draws / 20.0).sum(axis=1), 10)
-    rows, spike = Block({"X": np.zeros((1, 1))}), np.full(10, 4.0)
-    draws, location = NUTS(chains=2, num_tune=100).draw(
-        np.random.default_rng(0), model, rows, np.ones(1), 400, spike
+    posterior = Posterior(model, Block({"X": np.zeros((1, 1))}), np.ones(1))
+    drawn = NUTS(chains=2, num_tune=100).draw(
+        np.random.default_rng(0), posterior, 400, np.full(10, 4.0)
     )
-    assert np.all(np.abs(location) < 0.1)
+    draws = drawn.flat
+    assert np.all(np.abs(drawn.location) < 0.1)
     assert np.all(np.abs(draws.mean(axis=0)) < 0.3) and 0.8 < draws.std() < 1.2

@@ -168,10 +168,12 @@ class AdaptedModel(ABC):
     def gradient(self, theta: Array, block: Block, weights: Array) -> Array:
         return self._value_gradient(theta, block, weights)[1].copy()
 
-    def slopes(self, theta: Array, block: Block, weights: Array) -> tuple[Array, Array]:
+    def gradient_and_hessian(
+        self, theta: Array, block: Block, weights: Array
+    ) -> tuple[Array, Array]:
         gradient, hessian = np.zeros(self.dim), np.zeros((self.dim, self.dim))
         for part in self._parts(block):
-            first, second = self.part_slopes(theta, part, weights[part.rows])
+            first, second = self.part_gradient_and_hessian(theta, part, weights[part.rows])
             gradient += first
             hessian += second
         return gradient, hessian
@@ -215,7 +217,9 @@ class AdaptedModel(ABC):
         """Σ_n w_n f_n(θ) and its gradient."""
 
     @abstractmethod
-    def part_slopes(self, theta: Array, part: Part, weights: Array) -> tuple[Array, Array]:
+    def part_gradient_and_hessian(
+        self, theta: Array, part: Part, weights: Array
+    ) -> tuple[Array, Array]:
         """Gradient and Hessian of Σ_n w_n f_n(θ)."""
 
     @abstractmethod

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Coreset
 
 NUM_POINTS = 5
@@ -14,10 +15,8 @@ TOLERANCE = 1e-8
 
 def log_density(coreset: Coreset, theta: Array) -> float:
     """log π_0(θ) + Σ_i w_i log p(x_i | θ)."""
-    model, rows, weights = coreset.model, coreset.rows, coreset.weights
-    draws = theta[None, :]
-    likelihood = model.sum_potentials(draws, rows, weights)[0] + weights @ model.log_base(rows)
-    return float(model.log_prior(draws)[0] + likelihood)
+    posterior = Posterior.of(coreset)
+    return posterior.value(theta) + posterior.log_base
 
 
 def check_density(coreset: Coreset, exported: Callable[[Array], float], library: str) -> None:

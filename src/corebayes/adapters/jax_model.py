@@ -122,8 +122,12 @@ class JaxModel(AdaptedModel):
         self._prior_answer = Answer((theta.tobytes(),), float(values[1]), gradients[1])
         return float(values[0]), gradients[0]
 
-    def part_slopes(self, theta: Array, part: Part, weights: Array) -> tuple[Array, Array]:
-        return _call(self._compiled_slopes, theta, part.arrays, _filled(weights, part))
+    def part_gradient_and_hessian(
+        self, theta: Array, part: Part, weights: Array
+    ) -> tuple[Array, Array]:
+        return _call(
+            self._compiled_gradient_and_hessian, theta, part.arrays, _filled(weights, part)
+        )
 
     def prior_values(self, draws: Array) -> Array:
         return _call(self._compiled_prior, _padded(draws))[: len(draws)]
@@ -163,7 +167,7 @@ class JaxModel(AdaptedModel):
         return _jax().jit(kernel)
 
     @cached_property
-    def _compiled_slopes(self) -> Any:
+    def _compiled_gradient_and_hessian(self) -> Any:
         hessian = _jax().jacfwd(self.weighted_gradient)
         return _jax().jit(_both(self.weighted_gradient, hessian))
 

@@ -22,8 +22,9 @@ import numpy as np
 from corebayes.constructions.construction import Info, drop_zeros
 from corebayes.constructions.subset import random_subset
 from corebayes.problem import Problem
-from corebayes.samplers.kernel import CoresetDensity, HitAndRun, Kernel
+from corebayes.samplers.kernel import HitAndRun, Kernel
 from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.geometry import scanned_total, subsample
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 from corebayes.types import Array, Gaussian, Points
@@ -60,7 +61,8 @@ class CoresetMCMC:
     """`HotDoG` or `Adam`, with the number of iterations; Adam's rate is about how far a weight
     moves in one, so it should be a small share of N/M."""
     kernel: Kernel = field(default_factory=HitAndRun)
-    """Moves the chains: any function (rng, density, chains) ↦ chains that leaves π_w invariant."""
+    """Moves the chains: any function (rng, posterior, fit, chains) ↦ chains that leaves π_w
+    invariant."""
     num_chains: int = 10
     """K; more chains make better gradients, at little cost while they fit in one array."""
     gradient_rows: int | None = None
@@ -78,19 +80,20 @@ class CoresetMCMC:
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         subset, weights = random_subset(rng, problem, size, "CoresetMCMC")
-        fit = SCALES.fit(problem.model, subset.rows, weights)
+        fit = SCALES.fit(Posterior(problem.model, subset.rows, weights))
         chains = fit.draw(rng, self.num_chains)
         state = State(subset, weights, subset, weights, chains, fit, self.update.begin(weights), 0)
         return state._replace(chains=self._settled(rng, problem, state))
 
     def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         weights, chains, optimiser = state.all_weights, state.chains, state.optimiser
-        fit = SCALES.fit(problem.model, state.subset.rows, weights, state.fit.mean)
+        posterior = Posterior(problem.model, state.subset.rows, weights)
+        fit = SCALES.fit(posterior, state.fit.mean)
         first = state.num_iterations
         last = min(first + self.batch, self.update.num_steps)
         for _ in range(first, last):
-            density = CoresetDensity(problem.model, state.subset.rows, weights, fit)
-            chains = self.kernel(rng, density, chains)
+            posterior = Posterior(problem.model, state.subset.rows, weights)
+            chains = self.kernel(rng, posterior, fit, chains)
             gradient = self._gradient(rng, problem, state.subset, weights, chains)
             weights, optimiser = self.update.advance(gradient, weights, optimiser)
             weights = np.maximum(weights, 0.0)
@@ -119,13 +122,13 @@ class CoresetMCMC:
 
     def _settled(self, rng: np.random.Generator, problem: Problem, state: State) -> Array:
         """Chains run at fixed weights until the log density shows no trend any more."""
-        density = CoresetDensity(problem.model, state.subset.rows, state.weights, state.fit)
+        posterior = Posterior(problem.model, state.subset.rows, state.weights)
         chains = state.chains
         for _ in range(self.max_hot_start):
             trace = np.empty((self.batch, len(chains)))
             for iteration in range(self.batch):
-                chains = self.kernel(rng, density, chains)
-                trace[iteration] = density(chains)
+                chains = self.kernel(rng, posterior, state.fit, chains)
+                trace[iteration] = posterior.finite_log_density(chains)
             if _stationary(trace):
                 break
         return chains

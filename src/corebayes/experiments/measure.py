@@ -22,6 +22,7 @@ from corebayes.experiments.experiment import Experiment
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace, full_posterior
+from corebayes.samplers.posterior import Posterior
 from corebayes.scan.inline import one_blas_thread
 from corebayes.types import Array, Block, Data, Gaussian, Indices, Model
 
@@ -125,7 +126,7 @@ class Yardstick:
 
     def fit(self, rows: Block, weights: Array) -> Gaussian:
         sampler = Exact() if is_conjugate(self.model) else Laplace(tolerance=1e-20)
-        return sampler.fit(self.model, rows, weights)
+        return sampler.fit(Posterior(self.model, rows, weights))
 
     def kl(self, rows: Block, weights: Array) -> float:
         return gaussian_kl(self.fit(rows, weights), self.full)

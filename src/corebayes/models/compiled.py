@@ -276,6 +276,9 @@ def _compile(operation: str, kernel: Kernel) -> Any:
     signature = (eta, *vectors, double, double)
     _extending().register_jitable(**OPTIONS)(kernel)
     loop = MAKERS[operation](kernel, zlib.crc32(Path(inspect.getfile(kernel)).read_bytes()))
+    # numba names its symbols after the function and a counter of the process: under one name, loops
+    # that two processes put into the cache would be taken for each other by a third.
+    loop.__name__ = loop.__qualname__ = f"{operation}_{kernel.__name__}"
     try:
         return numba.njit(signature, cache=True, **OPTIONS)(loop)
     except Exception:

@@ -158,7 +158,9 @@ class CustomModel:
             return self._by_jax.hessian(theta, block, weights)
         return difference_hessian(lambda draws: self.sum_potentials(draws, block, weights), theta)
 
-    def slopes(self, theta: Array, block: Block, weights: Array) -> tuple[Array, Array]:
+    def gradient_and_hessian(
+        self, theta: Array, block: Block, weights: Array
+    ) -> tuple[Array, Array]:
         return self.gradient(theta, block, weights), self.hessian(theta, block, weights)
 
     def log_base(self, block: Block) -> Array:

@@ -102,7 +102,9 @@ class GaussianMean(NormalPriorModel):
     def gradient(self, theta: Array, block: Block, weights: Array) -> Array:
         return self._noise.precision @ (weights @ (block.X - theta))
 
-    def slopes(self, theta: Array, block: Block, weights: Array) -> tuple[Array, Array]:
+    def gradient_and_hessian(
+        self, theta: Array, block: Block, weights: Array
+    ) -> tuple[Array, Array]:
         return self.gradient(theta, block, weights), -weights.sum() * self._noise.precision
 
     def hessian(self, theta: Array, block: Block, weights: Array) -> Array:

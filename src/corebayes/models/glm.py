@@ -173,14 +173,16 @@ class GLM(NormalPriorModel):
         (first,) = self.derivatives(design @ theta, self.target(block), 1)
         return (weights * first) @ design
 
-    def slopes(self, theta: Array, block: Block, weights: Array) -> tuple[Array, Array]:
+    def gradient_and_hessian(
+        self, theta: Array, block: Block, weights: Array
+    ) -> tuple[Array, Array]:
         design = self.design(block)
         first, second = self.derivatives(design @ theta, self.target(block), 2)
         return (weights * first) @ design, (design.T * (weights * second)) @ design
 
     def hessian(self, theta: Array, block: Block, weights: Array) -> Array:
         """∇² Σ_n w_n f_n(θ), without the prior, shape (d, d)."""
-        return self.slopes(theta, block, weights)[1]
+        return self.gradient_and_hessian(theta, block, weights)[1]
 
     @property
     def location_family(self) -> bool:

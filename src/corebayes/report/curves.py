@@ -11,6 +11,7 @@ from corebayes.build import build_path
 from corebayes.data.random_rows import random_rows
 from corebayes.diagnostics import gaussian_kl
 from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.posterior import Posterior
 from corebayes.scan.query import Executor
 from corebayes.types import Array, Coreset, Data, Gaussian, Model, Points
 
@@ -79,7 +80,7 @@ def traced_curve(coreset: Coreset) -> Curve:
 
 def laplace_kl(model: Model, points: Points, weights: Array, full: Gaussian) -> float:
     """KL(π_w ‖ π) between Laplace fits."""
-    fit = Laplace().fit(model, points.rows, weights, full.mean)
+    fit = Laplace().fit(Posterior(model, points.rows, weights), full.mean)
     # A fit of too few rows can be flat to round-off; its KL is infinite, and that is the answer.
     with np.errstate(divide="ignore"):
         return gaussian_kl(fit, full)

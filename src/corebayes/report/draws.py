@@ -10,13 +10,14 @@ so the same draws show both posteriors, and what tells them apart is not the luc
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.nuts import NUTS, import_nutpie
+from corebayes.samplers.posterior import Posterior
 from corebayes.summary import describe
 from corebayes.types import Array, Coreset
 
@@ -28,7 +29,7 @@ class Drawn(NamedTuple):
 
     draws: Array
     seconds: float
-    stats: dict[str, Array] | None
+    stats: Mapping[str, Array] | None
     """NUTS's statistics of every draw; None when draws are exact and independent."""
 
     @property
@@ -63,18 +64,16 @@ class Parameter(NamedTuple):
 
 def draw(coreset: Coreset, num_draws: int, seed: int) -> Drawn:
     """Exact draws of conjugate models; otherwise NUTS, four chains."""
-    rng, model = np.random.default_rng(seed), coreset.model
-    if is_conjugate(model):
+    rng, posterior = np.random.default_rng(seed), Posterior.of(coreset)
+    if is_conjugate(coreset.model):
         began = time.perf_counter()
-        exact, _ = Exact().draw(rng, model, coreset.rows, coreset.weights, num_draws)
-        return Drawn(exact[None], time.perf_counter() - began, None)
-    each = -(-num_draws // NUM_CHAINS)
+        exact = Exact().draw(rng, posterior, num_draws)
+        return Drawn(exact.values, time.perf_counter() - began, None)
     # Loading the library is none of the sampler's time.
     import_nutpie()
     began = time.perf_counter()
-    sampler = NUTS(num_tune=NUM_TUNE, chains=NUM_CHAINS)
-    result = sampler.run(rng, model, coreset.rows, coreset.weights, num_draws=each)
-    return Drawn(result.draws, time.perf_counter() - began, result.stats)
+    draws = NUTS(num_tune=NUM_TUNE, chains=NUM_CHAINS).draw(rng, posterior, num_draws)
+    return Drawn(draws.values, time.perf_counter() - began, draws.stats)
 
 
 def importance_shares(log_ratios: Array) -> Array:

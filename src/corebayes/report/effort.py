@@ -29,7 +29,7 @@ def sampler(findings: Findings) -> Markup:
         ("largest R̂", f"{rhat:.3f} (at most 1.05)"),
         ("smallest effective sample size", f"{ess:,.0f} of {chains * number:,}"),
         ("divergences", f"{divergences}"),
-        ("acceptance", f"{float(np.mean(drawn.stats['mean_tree_accept'])):.2f}"),
+        ("acceptance", f"{float(np.mean(drawn.stats['acceptance_rate'])):.2f}"),
         ("gradients per draw", f"{float(np.mean(drawn.stats['n_steps'])):.1f}"),
         ("step size", f"{float(np.mean(drawn.stats['step_size'])):.3g}"),
     ]

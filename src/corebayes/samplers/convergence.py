@@ -24,9 +24,13 @@ UNSEEN, HEAVY, NARROW = 1e-4, 0.9, 1e-2
 def max_rhat(values: Array) -> float:
     """The largest rank-normalised split-R̂ over all axes but the first two.
 
-    Infinite when chains are stuck at different values, 1 when everything is constant.
+    Infinite when chains are stuck at different values, 1 when everything is constant. Of one chain
+    the halves count as two.
     """
     values = values.reshape(*values.shape[:2], -1)
+    if len(values) == 1 and values.shape[1] > 1:
+        half = values.shape[1] // 2
+        values = np.concatenate([values[:, :half], values[:, -half:]])
     moving = np.ptp(values, axis=1).min(axis=0) > 0.0
     stuck = values[:, :, ~moving]
     if stuck.size and np.any(np.ptp(stuck, axis=(0, 1)) > 0.0):

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeGuard
 
-import numpy as np
+from numpy.random import Generator
 
 from corebayes.models.conjugate import Conjugate, ConjugateModel
-from corebayes.types import Array, Block, Gaussian, Model
+from corebayes.samplers.draws import Draws
+from corebayes.samplers.posterior import Posterior
+from corebayes.types import Array, Gaussian, Model
 
 
 def is_conjugate(model: Model) -> TypeGuard[ConjugateModel]:
@@ -27,24 +29,18 @@ def _is_conjugate_type(kind: type) -> bool:
 class Exact:
     """Draws of π_w = N(μ_w, Σ_w). Cost: M·d² + d³."""
 
-    def fit(
-        self, model: Model, rows: Block, weights: Array, start: Array | None = None
-    ) -> Gaussian:
+    def fit(self, posterior: Posterior, start: Array | None = None) -> Gaussian:
+        model = posterior.model
         if not is_conjugate(model):
             raise TypeError(
                 f"{type(model).__name__} is not conjugate, so π_w has no closed form; "
                 "use the Laplace or NUTS sampler"
             )
-        return model.posterior(model.statistics(rows, weights))
+        return model.posterior(model.statistics(posterior.rows, posterior.weights))
 
     def draw(
-        self,
-        rng: np.random.Generator,
-        model: Model,
-        rows: Block,
-        weights: Array,
-        num_draws: int,
-        start: Array | None = None,
-    ) -> tuple[Array, Array]:
-        posterior = self.fit(model, rows, weights)
-        return posterior.draw(rng, num_draws), posterior.mean
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
+    ) -> Draws:
+        fit = self.fit(posterior)
+        values = fit.draw(rng, num_draws)[None]
+        return Draws(values=values, location=fit.mean, independent=True, how="exact draws")

@@ -1,8 +1,8 @@
 """Markov kernels that leave π_w invariant, for many chains at once.
 
-A kernel is any function (rng, density, chains) ↦ chains that moves every row of `chains`, (K, d),
-by one step whose stationary distribution is π_w. It may use the density's value, gradient and
-Laplace fit, but nothing that depends on where the chains have been.
+A kernel is any function (rng, posterior, fit, chains) ↦ chains that moves every row of `chains`,
+(K, d), by one step whose stationary distribution is π_w. `fit` is a Laplace fit of π_w or of a π_w
+nearby, for its scales. Nothing may depend on where the chains have been.
 """
 
 from __future__ import annotations
@@ -12,37 +12,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.random import Generator
 
-from corebayes.types import Array, Block, Gaussian, Model
+from corebayes.samplers.draws import Draws
+from corebayes.samplers.laplace import fit_or_units
+from corebayes.samplers.posterior import Posterior
+from corebayes.types import Array, Gaussian
 
 Height = Callable[[Array], Array]
 
 
-@dataclass(frozen=True)
-class CoresetDensity:
-    """log π_w up to a constant, on weighted rows."""
-
-    model: Model
-    rows: Block
-    weights: Array
-    fit: Gaussian
-    """A Laplace fit of π_w or of a π_w nearby: its scales, to precondition with."""
-
-    def __call__(self, draws: Array) -> Array:
-        """log π_w(θ_k), shape (K,); −∞ where it is not a number. Cost: K·M potentials."""
-        potentials = self.model.sum_potentials(draws, self.rows, self.weights)
-        values = self.model.log_prior(draws) + potentials
-        return np.where(np.isnan(values), -np.inf, values)
-
-    def gradient(self, theta: Array) -> Array:
-        """∇ log π_w at one θ, shape (d,)."""
-        likelihood = self.model.gradient(theta, self.rows, self.weights)
-        return self.model.log_prior_gradient(theta) + likelihood
-
-
 class Kernel(Protocol):
     def __call__(
-        self, rng: np.random.Generator, density: CoresetDensity, chains: Array
+        self, rng: Generator, posterior: Posterior, fit: Gaussian, chains: Array
     ) -> Array: ...
 
 
@@ -59,24 +41,43 @@ class HitAndRun:
     """The first interval on the line, in posterior standard deviations."""
     max_steps_out: int = 32
     """Widths that an interval may grow by."""
+    num_chains: int = 4
+    num_tune: int = 100
+    """Chains, and steps that they take before any is kept, when it draws on its own."""
 
-    def __call__(self, rng: np.random.Generator, density: CoresetDensity, chains: Array) -> Array:
+    def draw(
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
+    ) -> Draws:
+        """Chains from starts twice as wide as the Laplace fit. For few parameters: some d steps
+        make one independent draw."""
+        fit = fit_or_units(posterior, start)
+        chains = Gaussian(fit.mean, 2.0 * fit.factor).draw(rng, self.num_chains)
+        steps: list[Array] = []
+        with np.errstate(all="ignore"):
+            for _ in range(self.num_tune + -(-num_draws // self.num_chains)):
+                chains = self(rng, posterior, fit, chains)
+                steps.append(chains)
+        values = np.stack(steps[self.num_tune :], axis=1)
+        how = f"hit and run, {self.num_chains} chains"
+        return Draws(values=values, location=fit.mean, how=how)
+
+    def __call__(self, rng: Generator, posterior: Posterior, fit: Gaussian, chains: Array) -> Array:
         num_chains, dim = len(chains), chains.shape[1]
         directions = rng.standard_normal((num_chains, dim))
         # Of unit length, a direction has the same spread of lengths in any number of dimensions.
         directions /= np.sqrt(np.vecdot(directions, directions))[:, None]
-        directions = directions @ density.fit.factor.T
+        directions = directions @ fit.factor.T
 
         def height(positions: Array) -> Array:
             """log π_w at positions (…, K) on the chains' lines."""
             draws = chains + positions[..., None] * directions
-            return density(draws.reshape(-1, dim)).reshape(positions.shape)
+            return posterior.finite_log_density(draws.reshape(-1, dim)).reshape(positions.shape)
 
         level = height(np.zeros(num_chains)) - rng.standard_exponential(num_chains)
         ends = self._step_out(rng, height, level)
         return chains + _shrink(rng, height, level, ends)[:, None] * directions
 
-    def _step_out(self, rng: np.random.Generator, height: Height, level: Array) -> Array:
+    def _step_out(self, rng: Generator, height: Height, level: Array) -> Array:
         """Ends (2, K) of intervals around zero, each grown until it is outside of the slice.
 
         Which side may grow how far is decided beforehand, or the kernel would not be reversible.
@@ -94,7 +95,7 @@ class HitAndRun:
             steps -= inside
 
 
-def _shrink(rng: np.random.Generator, height: Height, level: Array, ends: Array) -> Array:
+def _shrink(rng: Generator, height: Height, level: Array, ends: Array) -> Array:
     """A uniform position on each slice: those outside of it become the new end on their side."""
     low: Array = ends[0]
     high: Array = ends[1]

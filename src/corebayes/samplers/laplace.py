@@ -11,8 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
+from corebayes.samplers.draws import Draws
 from corebayes.samplers.newton import newton
+from corebayes.samplers.posterior import Posterior
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import Derivatives, Executor, Slopes, scan
 from corebayes.types import Array, Block, Data, Gaussian, Model
@@ -34,52 +37,56 @@ class Laplace:
     """Whether draws have exactly the mean and covariance of the fit: less noise in what is derived
     from them, but then they are not independent."""
 
-    def fit(
-        self, model: Model, rows: Block, weights: Array, start: Array | None = None
-    ) -> Gaussian:
+    def fit(self, posterior: Posterior, start: Array | None = None) -> Gaussian:
         """N(mode, inverse curvature) of π_w, from `start` or the origin."""
+        start = np.zeros(posterior.dim) if start is None else start
+        return newton(
+            start,
+            posterior.gradient_and_hessian,
+            posterior.value,
+            tolerance=self.tolerance,
+            max_steps=self.max_steps,
+        )
 
-        def slopes(theta: Array) -> tuple[Array, Array]:
-            gradient, hessian = model.slopes(theta, rows, weights)
-            return (
-                gradient + model.log_prior_gradient(theta),
-                hessian + model.log_prior_hessian(theta),
-            )
-
-        def value(theta: Array) -> float:
-            return float(_log_density(model, rows, weights, theta[None, :])[0])
-
-        start = np.zeros(model.dim) if start is None else start
-        return newton(start, slopes, value, tolerance=self.tolerance, max_steps=self.max_steps)
-
-    def draw(
-        self,
-        rng: np.random.Generator,
-        model: Model,
-        rows: Block,
-        weights: Array,
-        num_draws: int,
-        start: Array | None = None,
-    ) -> tuple[Array, Array]:
+    def try_fit(self, posterior: Posterior, start: Array | None = None) -> Gaussian | None:
+        """The fit, or None when Newton's method leads to no finite one."""
         try:
             with np.errstate(all="ignore"):
-                posterior = self.fit(model, rows, weights, start)
+                fit = self.fit(posterior, start)
         except (FloatingPointError, np.linalg.LinAlgError):
-            posterior = None
-        if posterior is None or not np.all(np.isfinite(posterior.mean)):
+            return None
+        return fit if np.all(np.isfinite(fit.mean)) and np.all(np.isfinite(fit.factor)) else None
+
+    def draw(
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
+    ) -> Draws:
+        fit = self.try_fit(posterior, start)
+        if fit is None:
+            size = posterior.weights.size
             raise ValueError(
-                f"Newton's method finds no mode of the coreset posterior of size {weights.size}, "
+                f"Newton's method finds no mode of the coreset posterior of size {size}, "
                 "so there is no Laplace fit to draw from: a scale may go to zero where few rows "
                 "have large weights. Draw with sampler=NUTS(), or leave the geometry to the method"
             )
-        draw = posterior.draw_matched if self.matched else posterior.draw
-        draws = draw(rng, num_draws)
-        if not model.log_concave:
-            draws = _pulled_in(model, rows, weights, posterior, draws)
-        return draws, posterior.mean
+        draws = (fit.draw_matched if self.matched else fit.draw)(rng, num_draws)
+        if not posterior.model.log_concave:
+            draws = _pulled_in(posterior, fit, draws)
+        return Draws(
+            values=draws[None],
+            location=fit.mean,
+            independent=not self.matched,
+            how="draws of the Laplace fit",
+        )
 
 
-def _pulled_in(model: Model, rows: Block, weights: Array, fit: Gaussian, draws: Array) -> Array:
+def fit_or_units(posterior: Posterior, start: Array | None = None) -> Gaussian:
+    """The Laplace fit from `start`; unit scales there when the density has no usable mode."""
+    fit = Laplace().try_fit(posterior, start)
+    at = np.zeros(posterior.dim) if start is None else start
+    return Gaussian(at, np.eye(posterior.dim)) if fit is None else fit
+
+
+def _pulled_in(posterior: Posterior, fit: Gaussian, draws: Array) -> Array:
     """Draws of the fit, those halfway to the mode, again and again, that lie where π_w is not.
 
     A direction with next to no curvature at the mode makes the fit wide without bounds: draws
@@ -89,9 +96,9 @@ def _pulled_in(model: Model, rows: Block, weights: Array, fit: Gaussian, draws: 
     squares = np.einsum("is,is->s", z, z)
     draws, away = draws.copy(), np.arange(len(draws))
     with np.errstate(all="ignore"):
-        height = _log_density(model, rows, weights, fit.mean[None, :])[0]
+        height = posterior.value(fit.mean)
         for _ in range(60):
-            heights = _log_density(model, rows, weights, draws[away])
+            heights = posterior.log_density(draws[away])
             # A Gaussian falls by ½ ‖z‖²; many times that is another shape.
             outside = ~(heights >= height - UNLIKE * (1.0 + 0.5 * squares[away]))
             away = away[outside]
@@ -102,12 +109,8 @@ def _pulled_in(model: Model, rows: Block, weights: Array, fit: Gaussian, draws: 
     return draws
 
 
-def _log_density(model: Model, rows: Block, weights: Array, draws: Array) -> Array:
-    return model.sum_potentials(draws, rows, weights) + model.log_prior(draws)
-
-
-def prior_fit(model: Model, nothing: Block) -> Gaussian:
-    """The prior as a Gaussian, to have places that are wide apart; `nothing` is rows, none of them.
+def prior_fit(model: Model, rows: Block) -> Gaussian:
+    """The prior as a Gaussian, to have places that are wide apart; `rows` are any of the model's.
 
     The Laplace fit where there is one. A prior may have no curvature at its mode (a Laplace or a
     horseshoe prior) or no mode at all (the scale of a hierarchy): then the origin of the
@@ -115,22 +118,16 @@ def prior_fit(model: Model, nothing: Block) -> Gaussian:
     by half a nat, as a Gaussian's has at one standard deviation. Cost: some d³ flops and at most
     122·d log priors.
     """
+    fit = Laplace().try_fit(Posterior(model, rows, np.empty(0)).prior)
     with np.errstate(all="ignore"):
-        try:
-            fit = Laplace().fit(model, nothing, np.empty(0))
-        except (FloatingPointError, np.linalg.LinAlgError):
-            return _origin_fit(model)
-        if not (np.all(np.isfinite(fit.mean)) and np.all(np.isfinite(fit.factor))):
-            return _origin_fit(model)
-        deviations = fit.factor.T
-        draws = np.vstack([fit.mean, fit.mean + deviations, fit.mean - deviations])
-        if not np.all(np.isfinite(draws)):
-            return _origin_fit(model)
-        heights = model.log_prior(draws)
-        falls = heights[0] - heights[1:]
-        # ½ for a Gaussian; half of that and less, or many times as much, is another shape.
-        if np.all((falls > 0.1) & (falls < 5.0)):
-            return fit
+        if fit is not None:
+            deviations = fit.factor.T
+            draws = np.vstack([fit.mean, fit.mean + deviations, fit.mean - deviations])
+            heights = model.log_prior(draws) if np.all(np.isfinite(draws)) else np.full(2, np.nan)
+            falls = heights[0] - heights[1:]
+            # ½ for a Gaussian; half of that and less, or many times as much, is another shape.
+            if np.all((falls > 0.1) & (falls < 5.0)):
+                return fit
         return _origin_fit(model)
 
 

@@ -9,45 +9,41 @@ with the dimension.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from corebayes.samplers.convergence import pareto_k
+from corebayes.samplers.draws import Draws
 from corebayes.samplers.mode_search import Mode, shares_of
-from corebayes.types import Array, Block, Gaussian, Model
+from corebayes.samplers.posterior import Posterior
+from corebayes.types import Array, Gaussian
 
 DEGREES = 5.0
 # A mode gets at least this share of the proposals, since Laplace masses are rough.
 LEAST_SHARE = 0.05
 
 
-class WeightedDraws(NamedTuple):
-    """Independent draws of q, weights π_w / q of mean one, and k̂ of their tail."""
-
-    draws: Array
-    weights: Array
-    pareto_k: float
-
-
 def mixture_draws(
     rng: np.random.Generator,
-    model: Model,
-    rows: Block,
-    weights: Array,
+    posterior: Posterior,
     num_draws: int,
     modes: list[Mode],
     *,
     degrees: float = DEGREES,
-) -> WeightedDraws:
-    """Draws around these modes of π_w. Cost: num_draws · M potentials."""
+) -> Draws:
+    """Independent draws around these modes, weighted by π_w / q. Cost: M potentials for each."""
     draws, log_proposal = _propose(rng, modes, num_draws, degrees)
-    log_density = model.log_prior(draws) + model.sum_potentials(draws, rows, weights)
-    log_ratios = np.where(np.isfinite(log_density), log_density, -np.inf) - log_proposal
-    ratios = np.exp(log_ratios - logsumexp(log_ratios)) * num_draws
+    log_ratios = posterior.finite_log_density(draws) - log_proposal
+    weights = np.exp(log_ratios - logsumexp(log_ratios)) * num_draws
     finite = np.maximum(log_ratios, log_ratios.max() - 700.0)
-    return WeightedDraws(draws, ratios, pareto_k(finite, 1.0))
+    return Draws(
+        values=draws[None],
+        location=modes[0].fit.mean,
+        independent=True,
+        how=f"weighted draws around {len(modes)} modes",
+        weights=weights[None],
+        pareto_k=pareto_k(finite, 1.0),
+    )
 
 
 def _propose(

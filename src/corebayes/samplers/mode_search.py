@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.samplers.laplace import Laplace
-from corebayes.types import Array, Block, Gaussian, Model
+from corebayes.samplers.posterior import Posterior
+from corebayes.types import Array, Gaussian
 
 
 class Mode(NamedTuple):
@@ -18,22 +19,25 @@ class Mode(NamedTuple):
     log_mass: float
 
 
-def find_modes(
-    model: Model, rows: Block, weights: Array, starts: Iterable[Array]
-) -> Iterator[Mode]:
-    """The modes of log π_0 + Σ w f that Newton's method reaches from the starts."""
+def find_modes(posterior: Posterior, starts: Iterable[Array]) -> Iterator[Mode]:
+    """The modes of π_w that Newton's method reaches from the starts."""
     for start in starts:
+        fit = Laplace().try_fit(posterior, start)
+        if fit is None:
+            continue
         with np.errstate(all="ignore"):
-            try:
-                fit = Laplace().fit(model, rows, weights, start)
-            except (FloatingPointError, np.linalg.LinAlgError):
-                continue
-            gradient = model.log_prior_gradient(fit.mean) + model.gradient(fit.mean, rows, weights)
-            value = model.log_prior(fit.mean[None])[0]
-            value += model.sum_potentials(fit.mean[None], rows, weights)[0]
-        # ‖Lᵀ∇‖ is the distance to the mode in its own standard deviations.
-        if np.isfinite(value) and np.linalg.norm(fit.factor.T @ gradient) < 1e-2:
-            yield Mode(fit, float(value) + log_volume(fit))
+            # ‖Lᵀ∇‖ is the distance to the mode in its own standard deviations.
+            distance = np.linalg.norm(fit.factor.T @ posterior.gradient(fit.mean))
+        mass = log_mass(posterior, fit)
+        if mass > -np.inf and distance < 1e-2:
+            yield Mode(fit, mass)
+
+
+def log_mass(posterior: Posterior, fit: Gaussian) -> float:
+    """Laplace's log density · |L|. The height alone would prefer a spike to where the mass is."""
+    with np.errstate(all="ignore"):
+        mass = posterior.value(fit.mean) + log_volume(fit)
+    return mass if np.isfinite(mass) else -np.inf
 
 
 def distinct_modes(modes: Iterable[Mode]) -> list[Mode]:

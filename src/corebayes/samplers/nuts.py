@@ -10,17 +10,17 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
-from corebayes.samplers.convergence import max_rhat
-from corebayes.samplers.laplace import Laplace, prior_fit
-from corebayes.samplers.mode_search import log_volume
-from corebayes.types import Array, Block, Gaussian, Model
-
-LogDensity = Callable[[Array], tuple[float, Array]]
+from corebayes.samplers.draws import Draws
+from corebayes.samplers.laplace import fit_or_units, prior_fit
+from corebayes.samplers.mode_search import log_mass
+from corebayes.samplers.posterior import Posterior
+from corebayes.types import Array, Gaussian
 
 # Chains start from fits this many times too wide, so that agreement between them means something.
 DISPERSION = 2.0
@@ -28,36 +28,23 @@ DISPERSION = 2.0
 # A place with less than e^−20 of the mass of another is none to start from.
 NEGLIGIBLE = 20.0
 
-STATS = ("logp", "energy", "diverging", "depth", "n_steps", "step_size", "mean_tree_accept")
-
-
-class NutsResult(NamedTuple):
-    """Draws (chains, draws, d), the statistics (chains, draws) of every draw, and the mode."""
-
-    draws: Array
-    stats: dict[str, Array]
-    location: Array
-    num_divergences: int
-    """After the retry, if there was one."""
-    num_retried: int
-    """Divergences of the first attempt, which made a second necessary."""
-
-    @property
-    def max_rhat(self) -> float:
-        """The largest split-R̂ of the parameters; 1 is agreement of the chains."""
-        return max_rhat(self.draws)
+# ArviZ's names of the statistics, and nutpie's.
+STATS = {
+    "lp": "logp",
+    "energy": "energy",
+    "diverging": "diverging",
+    "tree_depth": "depth",
+    "n_steps": "n_steps",
+    "step_size": "step_size",
+    "acceptance_rate": "mean_tree_accept",
+}
 
 
 class Chain(NamedTuple):
-    """How one chain is run."""
+    """Where a chain starts, in z, and its random numbers."""
 
     start: Array
     seed: int
-    num_tune: int
-    num_draws: int
-    target_accept: float
-    max_depth: int
-    progress: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,57 +67,53 @@ class NUTS:
 
     def draw(
         self,
-        rng: np.random.Generator,
-        model: Model,
-        rows: Block,
-        weights: Array,
+        rng: Generator,
+        posterior: Posterior,
         num_draws: int,
         start: Array | None = None,
-    ) -> tuple[Array, Array]:
-        """`num_draws` draws shared out among the chains, chain after chain."""
-        each = -(-num_draws // self.chains)
-        result = self.run(rng, model, rows, weights, num_draws=each, start=start)
-        return result.draws.reshape(-1, model.dim)[:num_draws], result.location
-
-    def run(
-        self,
-        rng: np.random.Generator,
-        model: Model,
-        rows: Block,
-        weights: Array,
         *,
-        num_draws: int,
-        start: Array | None = None,
         progress: bool = False,
-    ) -> NutsResult:
-        """`chains` chains of `num_draws` draws each, after `num_tune` draws of tuning."""
-        log_density = _log_density(model, rows, weights)
-        fits = _fits(rng, model, rows, weights, log_density, self.chains, start)
-        frame = max(fits, key=lambda fit: _log_mass(log_density, fit))
+    ) -> Draws:
+        """Chains of num_draws / chains draws each, rounded up, after `num_tune` of tuning."""
+        fits = _fits(rng, posterior, self.chains, start)
+        frame = max(fits, key=lambda fit: log_mass(posterior, fit))
         chains = [
             Chain(
-                start=_dispersed(rng, log_density, frame, fits[chain % len(fits)]),
-                seed=int(rng.integers(2**62)),
-                num_tune=self.num_tune,
-                num_draws=num_draws,
-                target_accept=self.target_accept,
-                max_depth=self.max_depth,
-                progress=progress,
+                _dispersed(rng, posterior, frame, fits[chain % len(fits)]),
+                int(rng.integers(2**62)),
             )
             for chain in range(self.chains)
         ]
-        draws, stats = _run(log_density, frame, chains)
+        options = {"draws": -(-num_draws // self.chains), "progress_bar": progress}
+        values, stats = self._run(posterior, frame, chains, options)
         diverging = int(stats["diverging"].sum())
-        retried = diverging if diverging > self.tolerated * stats["diverging"].size else 0
-        if retried:
-            careful = [
-                chain._replace(num_tune=2 * self.num_tune, target_accept=self.retry_accept)
-                for chain in chains
-            ]
-            again = _run(log_density, frame, careful)
-            if again[1]["diverging"].sum() <= retried:
-                draws, stats = again
-        return NutsResult(draws, stats, frame.mean, int(stats["diverging"].sum()), retried)
+        if diverging > self.tolerated * stats["diverging"].size:
+            careful = replace(self, num_tune=2 * self.num_tune, target_accept=self.retry_accept)
+            again = careful._run(posterior, frame, chains, options)
+            if again[1]["diverging"].sum() <= diverging:
+                values, stats = again
+        return Draws(
+            values=values,
+            location=frame.mean,
+            how=f"NUTS, {self.chains} chains",
+            acceptance=float(stats["acceptance_rate"].mean()),
+            num_divergences=int(stats["diverging"].sum()),
+            stats=stats,
+        )
+
+    def _run(
+        self, posterior: Posterior, frame: Gaussian, chains: list[Chain], options: dict[str, Any]
+    ) -> tuple[Array, dict[str, Array]]:
+        """Draws of θ (chains, draws, d) and their statistics."""
+        own = {"tune": self.num_tune, "target_accept": self.target_accept}
+        options = {**options, **own, "maxdepth": self.max_depth}
+        traces = [_run_chain(posterior, frame, chain, options) for chain in chains]
+        z = np.stack([trace.posterior["z"].values[0] for trace in traces])
+        stats = {
+            ours: np.stack([trace.sample_stats[name].values[0] for trace in traces])
+            for ours, name in STATS.items()
+        }
+        return frame.mean + z @ frame.factor.T, stats
 
 
 def import_nutpie() -> Any:
@@ -144,41 +127,18 @@ def import_nutpie() -> Any:
             raise
 
 
-def _log_density(model: Model, rows: Block, weights: Array) -> LogDensity:
-    """θ ↦ log π_0(θ) + Σ_i w_i f_i(θ) and its gradient."""
-
-    def log_density(theta: Array) -> tuple[float, Array]:
-        # A trajectory may fly off before the step size is tuned; what overflows is rejected.
-        with np.errstate(all="ignore"):
-            draw = theta[None, :]
-            # Rows first: an adapted model computes its prior with them.
-            value = model.sum_potentials(draw, rows, weights)[0] + model.log_prior(draw)[0]
-            gradient = model.gradient(theta, rows, weights) + model.log_prior_gradient(theta)
-        return float(value), gradient
-
-    return log_density
-
-
-def _fits(
-    rng: np.random.Generator,
-    model: Model,
-    rows: Block,
-    weights: Array,
-    log_density: LogDensity,
-    chains: int,
-    start: Array | None,
-) -> list[Gaussian]:
+def _fits(rng: Generator, posterior: Posterior, chains: int, start: Array | None) -> list[Gaussian]:
     """Where chains start, in turn: the mode from `start`, and between those, other modes.
 
     Not from where next to nothing is, such as the spike at scale zero of a hierarchy, from which a
     chain would take very long to return.
     """
-    first = _fit(model, rows, weights, start)
-    if model.log_concave or chains == 1:
+    first = fit_or_units(posterior, start)
+    if posterior.model.log_concave or chains == 1:
         return [first]
-    prior = prior_fit(model, rows.take(slice(0, 0)))
-    others = [_fit(model, rows, weights, theta) for theta in prior.draw(rng, chains // 2)]
-    masses = np.array([_log_mass(log_density, fit) for fit in (first, *others)])
+    prior = prior_fit(posterior.model, posterior.rows)
+    others = [fit_or_units(posterior, theta) for theta in prior.draw(rng, chains // 2)]
+    masses = np.array([log_mass(posterior, fit) for fit in (first, *others)])
     heavy = masses >= masses.max() - NEGLIGIBLE
     if not heavy[0]:
         # The mode from `start` is itself such a place.
@@ -187,32 +147,12 @@ def _fits(
     return [fit for other in others for fit in (first, other)]
 
 
-def _fit(model: Model, rows: Block, weights: Array, start: Array | None) -> Gaussian:
-    """The Laplace fit from `start`; unit scales there when the density has no usable mode."""
-    try:
-        with np.errstate(all="ignore"):
-            fit = Laplace().fit(model, rows, weights, start)
-        if np.all(np.isfinite(fit.mean)) and np.all(np.isfinite(fit.factor)):
-            return fit
-    except (FloatingPointError, np.linalg.LinAlgError):
-        pass
-    return Gaussian(np.zeros(model.dim) if start is None else start, np.eye(model.dim))
-
-
-def _log_mass(log_density: LogDensity, fit: Gaussian) -> float:
-    """Laplace's log density · |L|. The height alone would prefer a spike to where the mass is."""
-    log_mass = log_density(fit.mean)[0] + log_volume(fit)
-    return log_mass if np.isfinite(log_mass) else -np.inf
-
-
-def _dispersed(
-    rng: np.random.Generator, log_density: LogDensity, frame: Gaussian, fit: Gaussian
-) -> Array:
+def _dispersed(rng: Generator, posterior: Posterior, frame: Gaussian, fit: Gaussian) -> Array:
     """A start z in the frame, from the fit made wider; nearer where the density is not finite."""
     offset = DISPERSION * rng.standard_normal(fit.mean.size)
     for _ in range(60):
         theta = fit.mean + fit.factor @ offset
-        value, gradient = log_density(theta)
+        value, gradient = posterior.value_and_gradient(theta)
         if np.isfinite(value) and np.all(np.isfinite(gradient)):
             z = np.linalg.solve(frame.factor, theta - frame.mean)
             return np.asarray(z, dtype=np.float64)
@@ -223,19 +163,7 @@ def _dispersed(
     )
 
 
-def _run(
-    log_density: LogDensity, frame: Gaussian, chains: list[Chain]
-) -> tuple[Array, dict[str, Array]]:
-    """Draws of θ (chains, draws, d) and their statistics."""
-    traces = [_run_chain(log_density, frame, chain) for chain in chains]
-    z = np.stack([trace.posterior["z"].values[0] for trace in traces])
-    stats = {
-        name: np.stack([trace.sample_stats[name].values[0] for trace in traces]) for name in STATS
-    }
-    return frame.mean + z @ frame.factor.T, stats
-
-
-def _run_chain(log_density: LogDensity, frame: Gaussian, chain: Chain) -> Any:
+def _run_chain(posterior: Posterior, frame: Gaussian, chain: Chain, options: dict[str, Any]) -> Any:
     """nutpie's trace of one chain in z."""
     nutpie = import_nutpie()
     from_pyfunc: Any = importlib.import_module("nutpie.compiled_pyfunc").from_pyfunc
@@ -245,7 +173,7 @@ def _run_chain(log_density: LogDensity, frame: Gaussian, chain: Chain) -> Any:
         # An exception must not cross nutpie's threads: keep it, and raise it when they are done.
         if not failures:
             try:
-                value, gradient = log_density(frame.mean + frame.factor @ z)
+                value, gradient = posterior.value_and_gradient(frame.mean + frame.factor @ z)
                 return value, frame.factor.T @ gradient
             except Exception as error:
                 failures.append(error)
@@ -265,16 +193,12 @@ def _run_chain(log_density: LogDensity, frame: Gaussian, chain: Chain) -> Any:
     )
     sampler = nutpie.sample(
         compiled,
-        draws=chain.num_draws,
-        tune=chain.num_tune,
         chains=1,
         cores=1,
         seed=chain.seed,
-        target_accept=chain.target_accept,
-        maxdepth=chain.max_depth,
         save_warmup=False,
-        progress_bar=chain.progress,
         blocking=False,
+        **options,
     )
     # Waiting here, not in nutpie, lets an interrupt through instead of returning a short trace.
     try:

@@ -11,12 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.random import Generator
 
+from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.laplace import prior_fit
 from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import distinct_modes, find_modes
 from corebayes.samplers.nuts import NUTS
-from corebayes.types import Array, Block, Indices, Model, Sampler
+from corebayes.samplers.posterior import Posterior
+from corebayes.types import Array
 
 # Means of the ratios converge up to here.
 MAX_PARETO_K = 0.7
@@ -36,34 +39,28 @@ class Resampling:
     otherwise: Sampler = field(default_factory=NUTS)
 
     def draw(
-        self,
-        rng: np.random.Generator,
-        model: Model,
-        rows: Block,
-        weights: Array,
-        num_draws: int,
-        start: Array | None = None,
-    ) -> tuple[Array, Array]:
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
+    ) -> Draws:
+        model = posterior.model
         starts = [np.zeros(model.dim) if start is None else start]
         if not model.log_concave:
-            starts.extend(prior_fit(model, rows.take(slice(0, 0))).draw(rng, NUM_STARTS))
-        modes = distinct_modes(find_modes(model, rows, weights, starts))
+            starts.extend(prior_fit(model, posterior.rows).draw(rng, NUM_STARTS))
+        modes = distinct_modes(find_modes(posterior, starts))
         if modes:
             # The ratios of a t to a Gaussian spread with the dimension, and less so for a t that
             # is more like one.
             degrees = max(5.0, float(model.dim))
             number = self.oversampling * num_draws
             with np.errstate(all="ignore"):
-                proposed = mixture_draws(rng, model, rows, weights, number, modes, degrees=degrees)
-            effective = number / float(np.mean(np.square(proposed.weights)))
-            if proposed.pareto_k <= MAX_PARETO_K and effective >= num_draws:
-                chosen = _systematic(rng, proposed.weights, num_draws)
-                return proposed.draws[chosen], modes[0].fit.mean
-        return self.otherwise.draw(rng, model, rows, weights, num_draws, start)
-
-
-def _systematic(rng: np.random.Generator, weights: Array, number: int) -> Indices:
-    """Positions drawn in proportion to the weights, each as near to its share as can be."""
-    ticks = (np.arange(number) + rng.uniform()) / number
-    shares = np.cumsum(weights) / weights.sum()
-    return np.minimum(np.searchsorted(shares, ticks), weights.size - 1)
+                proposed = mixture_draws(rng, posterior, number, modes, degrees=degrees)
+            if proposed.pareto_k <= MAX_PARETO_K and proposed.effective >= num_draws:
+                chosen = proposed.equally_weighted(rng, num_draws)
+                # A proposal that is taken twice comes twice in a row.
+                distinct = bool(np.all(np.any(np.diff(chosen, axis=0), axis=1)))
+                return Draws(
+                    values=chosen[None],
+                    location=proposed.location,
+                    independent=distinct,
+                    how="importance resampling",
+                )
+        return self.otherwise.draw(rng, posterior, num_draws, start)

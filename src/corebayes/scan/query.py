@@ -327,7 +327,7 @@ class Derivatives:
     def answer(self, block: Block, numbers: Indices) -> Slopes:
         weights = block.multiplicity()
         value = float(self.model.sum_potentials(self.theta[None, :], block, weights)[0])
-        return Slopes(value, *self.model.slopes(self.theta, block, weights))
+        return Slopes(value, *self.model.gradient_and_hessian(self.theta, block, weights))
 
     def merge(self, first: Slopes, second: Slopes) -> Slopes:
         return _added(first, second)

@@ -6,6 +6,7 @@ from math import comb
 
 from corebayes.models.glm import GLM
 from corebayes.problem import Problem
+from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
@@ -15,7 +16,6 @@ from corebayes.tangent.geometry import Geometry
 from corebayes.tangent.guarded import Guard
 from corebayes.tangent.hermite import MAX_ORDER, Hermite
 from corebayes.tangent.monte_carlo import MonteCarlo
-from corebayes.types import Sampler
 
 # Up to here a posterior may be visibly skewed, and a pass of degree 3 or more is cheap.
 SKEWED_ROWS, SKEWED_DIM = 20_000, 20

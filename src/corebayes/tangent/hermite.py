@@ -21,6 +21,7 @@ from corebayes.models.glm import GLM
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.geometry import ScannedGeometry, gaussian_free_energy
 from corebayes.tangent.ridge import RidgeAlgebra, Ridges
 from corebayes.types import Array, Block, Estimate, Gaussian, Model, Points, Total
@@ -121,7 +122,7 @@ class Hermite(ScannedGeometry):
     ) -> HermiteSpace:
         model = _require_glm(problem.model)
         sampler = Exact() if is_conjugate(problem.model) else Laplace()
-        mean, factor = sampler.fit(model, points.rows, weights, start)
+        mean, factor = sampler.fit(Posterior(model, points.rows, weights), start)
         return HermiteSpace(model.dim, self.order, model, mean, factor, self.num_nodes)
 
     def kl(self, problem: Problem, space: HermiteSpace, residual: Array) -> Estimate:

@@ -17,10 +17,12 @@ import numpy as np
 
 from corebayes.models.special import scratch
 from corebayes.problem import Problem
+from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.geometry import ScannedGeometry
-from corebayes.types import Array, Block, Estimate, Indices, Model, Points, Sampler, Total
+from corebayes.types import Array, Block, Estimate, Indices, Model, Points, Total
 
 # A potential that moves by less than this share of its size only shows round-off.
 FLAT = 1e-13
@@ -136,10 +138,10 @@ class MonteCarlo(ScannedGeometry):
     ) -> MonteCarloSpace:
         problem.check_time()
         sampler = self.sampler or (EXACT if is_conjugate(problem.model) else ROUGH_LAPLACE)
-        draws, location = sampler.draw(
-            rng, problem.model, points.rows, weights, self.num_draws, start
-        )
-        return MonteCarloSpace(problem.model, draws, location)
+        posterior = Posterior(problem.model, points.rows, weights)
+        draws = sampler.draw(rng, posterior, self.num_draws, start)
+        values = draws.equally_weighted(rng, self.num_draws)
+        return MonteCarloSpace(problem.model, values, draws.location)
 
     def kl(self, problem: Problem, space: MonteCarloSpace, residual: Array) -> Estimate:
         """½ Var_w r, the second-order KL, with the standard error of the sample variance."""

@@ -20,15 +20,17 @@ from numpy.typing import ArrayLike
 
 from corebayes.models.prior import frozen_array
 from corebayes.problem import Problem
+from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace, asked_posterior
+from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.default import default_geometry
 from corebayes.tangent.gaussian_mean import GaussianMeanSpace
 from corebayes.tangent.geometry import subsample
 from corebayes.tangent.hermite import HermiteSpace
 from corebayes.tangent.linear import LinearSpace
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.types import Array, Gaussian, Sampler, TangentSpace
+from corebayes.types import Array, Gaussian, TangentSpace
 
 
 class Weighting(Protocol):
@@ -61,10 +63,9 @@ class FullPosterior:
             at = _full_posterior(problem)
         else:
             rows = problem.data.take(np.arange(problem.data.num_rows))
-            draws, _ = self.sampler.draw(
-                rng, problem.model, rows, rows.multiplicity(), self.moment_draws
-            )
-            at = _moments(draws)
+            posterior = Posterior(problem.model, rows, rows.multiplicity())
+            draws = self.sampler.draw(rng, posterior, self.moment_draws)
+            at = _moments(draws.equally_weighted(rng, self.moment_draws))
         return _space_at(rng, problem, at, self.num_draws)
 
 
@@ -121,7 +122,7 @@ class SubsamplePosterior:
             numbers = np.arange(problem.data.num_rows)
         rows = problem.data.take(numbers)
         sampler = Exact() if is_conjugate(problem.model) else Laplace()
-        at = sampler.fit(problem.model, rows, rows.multiplicity())
+        at = sampler.fit(Posterior(problem.model, rows, rows.multiplicity()))
         return _space_at(rng, problem, at, self.num_draws)
 
 
@@ -193,7 +194,7 @@ def _full_posterior(problem: Problem) -> Gaussian:
 
 def _prior(problem: Problem) -> Gaussian:
     """The prior, or its Laplace approximation where it is not Gaussian."""
-    return Laplace().fit(problem.model, problem.no_points().rows, np.empty(0))
+    return Laplace().fit(Posterior(problem.model, problem.no_points().rows, np.empty(0)))
 
 
 def _moments(draws: Array) -> Gaussian:

@@ -1,0 +1,101 @@
+"""Draws of π_w and how they were come by: what every sampler returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.random import Generator
+
+from corebayes.samplers import convergence
+from corebayes.samplers.posterior import Posterior
+from corebayes.types import Array, Indices
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Draws:
+    """Draws of π_w in one or more chains."""
+
+    values: Array
+    """(chains, draws, d)."""
+    location: Array
+    """Where π_w lies, (d,), to start the next draws from."""
+    independent: bool = False
+    """Whether no draw depends on another. Otherwise errors come from the autocorrelation along
+    each chain, and chains must agree."""
+    how: str = "chains"
+    """The sampler in words, such as "NUTS, 4 chains"."""
+    weights: Array | None = None
+    """(chains, draws), of mean one, when the draws are not of π_w but of something that covers it;
+    `pareto_k` is k̂ of their tail."""
+    pareto_k: float = np.nan
+    acceptance: float | None = None
+    """The share of proposals that were accepted, where there are proposals."""
+    num_divergences: int = 0
+    max_rhat: float = np.nan
+    """The largest split-R̂ of the parameters, once `diagnosed`; 1 is agreement of the chains."""
+    stats: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    """What the sampler saw at every draw, (chains, draws), under ArviZ's names."""
+
+    def __post_init__(self) -> None:
+        shape, weights = self.values.shape, self.weights
+        if len(shape) != 3:
+            raise ValueError(f"draws must have the shape (chains, draws, d), got {shape}")
+        if weights is not None and not (
+            weights.shape == shape[:2] and abs(weights.mean() - 1.0) < 1e-6
+        ):
+            raise ValueError(
+                f"weights of draws must have the shape {shape[:2]} and the mean one, "
+                f"got {weights.shape} and {weights.mean():g}"
+            )
+
+    @property
+    def flat(self) -> Array:
+        """All draws, chain after chain, (S, d)."""
+        return self.values.reshape(-1, self.values.shape[2])
+
+    @property
+    def effective(self) -> float:
+        """How many draws of π_w these are worth by their weights: S / mean w²."""
+        size = self.values.shape[0] * self.values.shape[1]
+        return size if self.weights is None else size / float(np.mean(np.square(self.weights)))
+
+    def diagnosed(self) -> Self:
+        """These draws with their R̂; independent draws are chains that agree."""
+        rhat = 1.0 if self.independent else convergence.max_rhat(self.values)
+        return replace(self, max_rhat=rhat)
+
+    def thinned(self, step: int) -> Self:
+        """Every `step`-th draw of each chain, with the diagnostics of all of them."""
+        weights = None if self.weights is None else self.weights[:, ::step]
+        return replace(
+            self,
+            values=self.values[:, ::step],
+            weights=None if weights is None else weights / weights.mean(),
+            stats={name: values[:, ::step] for name, values in self.stats.items()},
+        )
+
+    def equally_weighted(self, rng: Generator, number: int) -> Array:
+        """(number, d) draws of π_w itself: the first, or some in proportion to the weights."""
+        if self.weights is None:
+            return self.flat[:number]
+        return self.flat[_systematic(rng, self.weights.ravel(), number)]
+
+
+class Sampler(Protocol):
+    """Draws of π_w."""
+
+    def draw(
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
+    ) -> Draws:
+        """At least `num_draws` draws in all, from `start`, an earlier location, if there is one."""
+        ...
+
+
+def _systematic(rng: Generator, weights: Array, number: int) -> Indices:
+    """Positions drawn in proportion to the weights, each as near to its share as can be."""
+    ticks = (np.arange(number) + rng.uniform()) / number
+    shares = np.cumsum(weights) / weights.sum()
+    return np.minimum(np.searchsorted(shares, ticks), weights.size - 1)
