@@ -21,6 +21,7 @@ import numpy as np
 
 from corebayes.constructions.construction import Info, drop_zeros
 from corebayes.constructions.subset import random_subset
+from corebayes.deadline import check_time
 from corebayes.problem import Problem
 from corebayes.samplers.kernel import CoresetDensity, HitAndRun, Kernel
 from corebayes.samplers.laplace import Laplace
@@ -89,6 +90,7 @@ class CoresetMCMC:
         first = state.num_iterations
         last = min(first + self.batch, self.update.num_steps)
         for _ in range(first, last):
+            check_time()
             density = CoresetDensity(problem.model, state.subset.rows, weights, fit)
             chains = self.kernel(rng, density, chains)
             gradient = self._gradient(rng, problem, state.subset, weights, chains)
@@ -124,6 +126,7 @@ class CoresetMCMC:
         for _ in range(self.max_hot_start):
             trace = np.empty((self.batch, len(chains)))
             for iteration in range(self.batch):
+                check_time()
                 chains = self.kernel(rng, density, chains)
                 trace[iteration] = density(chains)
             if _stationary(trace):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.data.streams import parts_of
+from corebayes.deadline import check_time
 from corebayes.models.rank import describe_deficiency
 from corebayes.types import Array, Block, Data
 
@@ -62,6 +63,7 @@ def check_rows(model: Regression, data: Data) -> None:
     dim = len(model.parameter_names)
     gram = np.zeros((dim, dim))
     for numbers, block in _counted_rows(data):
+        check_time()
         lowest = min(lowest, _check_targets(model, data, numbers, block, lowest))
         design = model.design(block)
         # A feature too large to square says nothing about rank: see describe_deficiency.

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from corebayes.deadline import check_time
 from corebayes.types import Array, Block, Gaussian, Model
 
 Height = Callable[[Array], Array]
@@ -87,6 +88,7 @@ class HitAndRun:
         steps = np.stack([left, self.max_steps_out - 1 - left])
         outward = np.array([[-self.width], [self.width]])
         while True:
+            check_time()
             inside = (height(ends) > level) & (steps > 0)
             if not inside.any():
                 return ends

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from corebayes.deadline import check_time
 from corebayes.samplers.newton import newton
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import Derivatives, Executor, Slopes, scan
@@ -91,6 +92,7 @@ def _pulled_in(model: Model, rows: Block, weights: Array, fit: Gaussian, draws: 
     with np.errstate(all="ignore"):
         height = _log_density(model, rows, weights, fit.mean[None, :])[0]
         for _ in range(60):
+            check_time()
             heights = _log_density(model, rows, weights, draws[away])
             # A Gaussian falls by ½ ‖z‖²; many times that is another shape.
             outside = ~(heights >= height - UNLIKE * (1.0 + 0.5 * squares[away]))
@@ -140,6 +142,7 @@ def _origin_fit(model: Model) -> Gaussian:
     widths = np.ones(model.dim)
     height = model.log_prior(np.zeros((1, model.dim)))[0]
     for axis in range(model.dim):
+        check_time()
         sides: list[float] = []
         for sign in (1.0, -1.0):
             draws = np.zeros((lengths.size, model.dim))

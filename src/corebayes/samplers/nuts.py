@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.deadline import check_time, current_deadline
 from corebayes.samplers.convergence import max_rhat
 from corebayes.samplers.laplace import Laplace, prior_fit
 from corebayes.samplers.mode_search import log_volume
@@ -211,6 +212,7 @@ def _dispersed(
     """A start z in the frame, from the fit made wider; nearer where the density is not finite."""
     offset = DISPERSION * rng.standard_normal(fit.mean.size)
     for _ in range(60):
+        check_time()
         theta = fit.mean + fit.factor @ offset
         value, gradient = log_density(theta)
         if np.isfinite(value) and np.all(np.isfinite(gradient)):
@@ -240,11 +242,13 @@ def _run_chain(log_density: LogDensity, frame: Gaussian, chain: Chain) -> Any:
     nutpie = import_nutpie()
     from_pyfunc: Any = importlib.import_module("nutpie.compiled_pyfunc").from_pyfunc
     failures: list[Exception] = []
+    deadline = current_deadline()
 
     def whitened(z: Array) -> tuple[float, Array]:
         # An exception must not cross nutpie's threads: keep it, and raise it when they are done.
         if not failures:
             try:
+                deadline.check()
                 value, gradient = log_density(frame.mean + frame.factor @ z)
                 return value, frame.factor.T @ gradient
             except Exception as error:

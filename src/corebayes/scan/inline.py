@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+from corebayes.deadline import current_deadline
 from corebayes.scan.query import Pass, Shard
 
 
@@ -24,10 +25,14 @@ class Inline:
         if not shards:
             return
         threads = min(self.threads or os.cpu_count() or 1, len(shards))
-        stop = threading.Event()
+        stop, deadline = threading.Event(), current_deadline()
+
+        def stopped() -> bool:
+            return stop.is_set() or deadline.passed()
+
         with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
             try:
-                yield from pool.map(partial(work, stopped=stop.is_set), shards)
+                yield from pool.map(partial(work, stopped=stopped), shards)
             finally:
                 # After an error or Ctrl-C nobody waits for the blocks that are left.
                 stop.set()

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.deadline import check_time
 from corebayes.models.scratch import scratch
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
@@ -134,7 +135,7 @@ class MonteCarlo(ScannedGeometry):
         weights: Array,
         start: Array | None = None,
     ) -> MonteCarloSpace:
-        problem.check_time()
+        check_time()
         sampler = self.sampler or (EXACT if is_conjugate(problem.model) else ROUGH_LAPLACE)
         draws, location = sampler.draw(
             rng, problem.model, points.rows, weights, self.num_draws, start

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from corebayes.deadline import check_time
 from corebayes.tangent.geometry import Curvature, Restriction
 from corebayes.types import Array
 from corebayes.weights.nnls import nonnegative_least_squares
@@ -41,6 +42,7 @@ class Quadratic:
 
     def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
         for step in range(1, self.num_steps + 1):
+            check_time()
             minimum = _minimum(restriction.curvature(rng, weights), weights)
             share = min(rate_at(self.rate, step), 1.0)
             weights = (1.0 - share) * weights + share * minimum
