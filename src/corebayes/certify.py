@@ -17,6 +17,7 @@ trusted at all; if not, no number is given.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,6 +114,7 @@ def check_same_data(coreset: Coreset, data: Data) -> None:
             f"{coreset.total_count:,g}; this data has {data.num_rows:,} rows and "
             f"{data.total_count:,g}: pass the data it was built from"
         )
+    _check_names(coreset.provenance.get("column_names", ()), data.column_names)
     # Learned rows have negative numbers: there is nothing in the data to compare them with.
     taken = np.flatnonzero(coreset.indices >= 0)
     rows = data.take(coreset.indices[taken])
@@ -131,6 +133,19 @@ def check_same_data(coreset: Coreset, data: Data) -> None:
             raise ValueError(
                 f"row {row} of this data differs from the coreset's in "
                 f"{name!r}: pass the data the coreset was built from, in its order"
+            )
+
+
+def _check_names(built: Sequence[str], given: Sequence[str]) -> None:
+    """Where both sides have names for the columns of X, they must be the same."""
+    if not built or not given:
+        return
+    for place, (theirs, ours) in enumerate(zip_longest(built, given), start=1):
+        if theirs != ours:
+            raise ValueError(
+                f"feature {place} of this data is {'missing' if ours is None else repr(ours)}, "
+                f"where the coreset was built on {'no more' if theirs is None else repr(theirs)}: "
+                "name the same features, in the same order"
             )
 
 

@@ -119,10 +119,12 @@ def log_ratios(
 ) -> Array:
     """r(θ_s) = Σ_n c_n f_n(θ_s) − Σ_i w_i f_i(θ_s), less its mean: log π/π_w up to a constant.
 
-    Cost: one pass of N·S potentials for every 4,096 draws.
+    The rows are checked on the way, as `build` does. Cost: one pass of N·S potentials for every
+    4,096 draws.
     """
+    from corebayes.scan.checked import scan_checked
     from corebayes.scan.inline import Inline
-    from corebayes.scan.query import Totals, scan
+    from corebayes.scan.query import Totals
     from corebayes.tangent.monte_carlo import MonteCarloSpace
 
     model, executor = coreset.model, executor or Inline()
@@ -131,7 +133,7 @@ def log_ratios(
         # Potentials are centred before they are summed; a draw all parts share ties them together.
         part = np.concatenate([draws[:1], draws[first : first + PASS_DRAWS]])
         space = MonteCarloSpace(model, part)
-        ratio = scan(Totals(space), data, executor, budget=budget).total
+        ratio = scan_checked(model, Totals(space), data, executor, budget).total
         if coreset.size:
             ratio = ratio - space.combine(space.embed(coreset.rows), coreset.weights)
         parts.append((ratio[1:] - ratio[0]) * np.sqrt(len(part)))
