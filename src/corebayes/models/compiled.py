@@ -360,6 +360,8 @@ def _compile(operation: str, kernel: str) -> Any:
     vectors = [array(double, 1, "A", readonly=True)] * (2 if reads_only else 1)
     signature = (eta, *vectors, double, double)
     loop = MAKERS[operation](FAMILIES[kernel])
+    # In numba's cache two functions of one name, compiled by two processes, may share a symbol.
+    loop.__name__ = loop.__qualname__ = f"{operation}_{kernel}"
     try:
         return numba.njit(signature, cache=True, **OPTIONS)(loop)
     except Exception:
