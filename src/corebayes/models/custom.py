@@ -92,11 +92,11 @@ class CustomModel:
         bound = copy.copy(self)
         bound._first_rows = block
         bound._try(block)
-        bound._try_rows_alone(block)
         again = data.read(0, len(block))
         for name, values in block.fields.items():
             if not np.array_equal(values, again[name], equal_nan=True):
                 raise ValueError(f"a function of the model changes block[{name!r}]: copy it")
+        bound._try_rows_alone(block)
         bound._try_derivatives(data)
         return bound
 
@@ -130,7 +130,7 @@ class CustomModel:
             _checked(self._log_prior_hessian(theta), (dim, dim), "log_prior_hessian", "(d, d)")
         if np.any(draws) or np.any(weights != 1.0):
             raise ValueError(
-                "a function of the model changes θ or the weights it is given: copy it"
+                "a function of the model changes the θ or weights it is given: copy it"
             )
 
     def _try_rows_alone(self, block: Block) -> None:
