@@ -14,6 +14,7 @@ import numpy as np
 from corebayes.arguments import (
     check_can_start,
     check_enough_rows,
+    check_method,
     checked_positive,
     checked_seed,
     checked_size,
@@ -72,6 +73,7 @@ def build(
     max_time = checked_positive("max_time", max_time)
     seed, budget = checked_seed(seed), as_budget(memory)
     method = method or AnnealedSparseVI()
+    check_method(method)
     check_can_start(method, start, size)
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
@@ -111,11 +113,13 @@ def build_path(
     wanted = checked_sizes(sizes)
     max_time = checked_positive("max_time", max_time)
     seed, budget = checked_seed(seed), as_budget(memory)
+    method = method or AnnealedSparseVI()
+    check_method(method)
     passed: dict[int, Any] = {}
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
         check_enough_rows(wanted[-1], rows)
-        run = _Run.of(model, rows, method or AnnealedSparseVI(), seed, executor, budget, limit)
+        run = _Run.of(model, rows, method, seed, executor, budget, limit)
         with run.recorded(checkpoint, wanted), make_progress(progress, wanted[-1]) as bar:
 
             def watch(size: int, kl: Any, rate: float) -> None:

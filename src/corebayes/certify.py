@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes import certificate
+from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.certificate import Certificate
 from corebayes.data import as_data
 from corebayes.diagnostics import log_ratios
@@ -81,7 +82,7 @@ def certify(
     Cost: one pass of N · draws potentials; models that are not log-concave also search for
     modes, on a subsample first.
     """
-    _check_arguments(draws, tol, sampler)
+    _check_arguments(draws, tol, seed, sampler)
     budget = as_budget(memory)
     source = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
     check_same_data(coreset, source)
@@ -210,7 +211,9 @@ def _ratio_trouble(k: float, effective: float, num_draws: int) -> str | None:
     # Finite samples need lighter tails than 0.7 when there are fewer than 2,200 of them.
     limit = min(MAX_PARETO_K, 1.0 - 1.0 / np.log10(num_draws))
     if k > limit:
-        found = f"have too heavy a tail (Pareto k̂ = {k:.2f}, above {limit:.2f})"
+        # As many digits as it takes to see the difference.
+        digits = next(n for n in range(2, 18) if f"{k:.{n}f}" != f"{limit:.{n}f}")
+        found = f"have too heavy a tail (Pareto k̂ = {k:.{digits}f}, above {limit:.{digits}f})"
     elif effective < min(MIN_EFFECTIVE, 0.1 * num_draws):
         found = f"leave only {effective:.0f} effective draws of {num_draws:,}"
     else:
@@ -308,11 +311,10 @@ def _log_mean_exp(ratios: Array, weights: Array) -> float:
     return top + float(np.log(np.mean(weights * np.exp(ratios - top))))
 
 
-def _check_arguments(draws: int, tol: float, sampler: Sampler | None) -> None:
-    if isinstance(draws, bool) or int(draws) != draws or draws < 100:
-        raise ValueError(f"draws must be a whole number of at least 100, got {draws!r}")
-    if not tol > 0.0:
-        raise ValueError(f"tol must be a positive number of nats, got {tol!r}")
+def _check_arguments(draws: int, tol: float, seed: int, sampler: Sampler | None) -> None:
+    checked_whole("draws", draws, 100)
+    checked_positive("tol", tol)
+    checked_seed(seed)
     if isinstance(sampler, Laplace):
         raise ValueError(
             "Laplace() draws from an approximation of π_w, which would certify the approximation; "

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from corebayes.arguments import checked_whole
 from corebayes.types import Array, Coreset, Data, Estimate, Gaussian, Points, Sampler
 
 if TYPE_CHECKING:
@@ -95,11 +96,9 @@ def path_kl(
     they weight all rows, which must fit in memory, and come from `sampler`: the Laplace
     approximation unless another is given. Cost: num_temperatures · num_draws · N potentials.
     """
-    if min(num_temperatures, num_draws) < 2:
-        raise ValueError(
-            "num_temperatures and num_draws must be at least 2 to have a variance, "
-            f"got {num_temperatures} and {num_draws}"
-        )
+    # Two to have a variance.
+    checked_whole("num_temperatures", num_temperatures, 2)
+    checked_whole("num_draws", num_draws, 2)
     factor, temperatures = _temperatures(rng, direction, num_temperatures)
     problem = _problem(coreset, data, executor)
     draws = np.stack(list(_path_draws(rng, coreset, problem, temperatures, num_draws, sampler)))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.arguments import checked_seed, checked_whole
 from corebayes.samplers.nuts import NUTS, NutsResult
 from corebayes.types import Array, Coreset
 from corebayes.version import __version__
@@ -52,8 +53,8 @@ def sample(
     Cost: about 5 · chains · (tune + draws) gradients of M·d flops.
     """
     for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("tune", tune, 50)):
-        if isinstance(value, bool) or int(value) != value or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        checked_whole(name, value, least)
+    checked_seed(seed)
     result = NUTS(num_tune=tune, chains=chains).run(
         np.random.default_rng(seed),
         coreset.model,

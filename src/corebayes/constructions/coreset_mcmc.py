@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import Info, drop_zeros
 from corebayes.constructions.subset import random_subset
 from corebayes.deadline import check_time
@@ -72,10 +73,8 @@ class CoresetMCMC:
     """Batches in which the chains may settle before the weights move."""
 
     def __post_init__(self) -> None:
-        if self.num_chains < 2:
-            raise ValueError(
-                f"num_chains must be at least 2 to have a covariance, got {self.num_chains}"
-            )
+        # Two to have a covariance.
+        check_fields(self, num_chains=2, max_hot_start=0)
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         subset, weights = random_subset(rng, problem, size, "CoresetMCMC")

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from corebayes.arguments import checked_whole
 from corebayes.data.streams import is_scattered
 from corebayes.models.autodiff import Derivatives, float64, jax_derivatives
 from corebayes.models.derivative_check import Given, check_given
@@ -52,10 +53,18 @@ class CustomModel:
         names: Sequence[str] | None = None,
         log_concave: bool = False,
     ):
-        if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"dim must be a whole number, got {dim!r}")
-        if dim < 1:
-            raise ValueError(f"dim must be at least 1, got {dim}")
+        dim = checked_whole("dim", dim)
+        functions = {
+            "log_likelihood": log_likelihood,
+            "log_prior": log_prior,
+            "gradient": gradient or print,
+            "hessian": hessian or print,
+            "log_prior_gradient": log_prior_gradient or print,
+            "log_prior_hessian": log_prior_hessian or print,
+        }
+        for name, function in functions.items():
+            if not callable(function):
+                raise TypeError(f"{name} must be a function, got {function!r}")
         if names is not None and len(names) != dim:
             raise ValueError(f"names has {len(names)} entries for {dim} parameters")
         self._log_likelihood = log_likelihood

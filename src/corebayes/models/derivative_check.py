@@ -2,7 +2,8 @@
 
 Differences have errors of their own, so they never give a number here but an interval: between the
 slopes to the left and to the right, which a kink may make different, and wider by what round-off
-can do and by what a longer step shows of higher orders. Of several steps the one with the narrowest interval counts. What lies outside is wrong.
+can do and by what a longer step shows of higher orders. Of several steps the one with the narrowest
+interval counts. What lies outside is wrong.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.certificate import Certificate
 from corebayes.data import as_data
 from corebayes.data.atomic import write_atomically
@@ -62,8 +63,9 @@ def report(
     `certificate` that is there already is shown as it is. Other arguments are those of `certify`.
     Cost: see `findings.find_out`; about as much as building and certifying once more.
     """
-    if isinstance(draws, bool) or int(draws) != draws or draws < 100:
-        raise ValueError(f"draws must be a whole number of at least 100, got {draws!r}")
+    checked_whole("draws", draws, 100)
+    checked_positive("tol", tol)
+    checked_seed(seed)
     if out is not None and not Path(out).parent.is_dir():
         raise FileNotFoundError(f"cannot write {out}: the folder {Path(out).parent} is not there")
     rows = None

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
 from corebayes.types import Array, Block, Gaussian, Model
 
@@ -60,6 +61,9 @@ class HitAndRun:
     """The first interval on the line, in posterior standard deviations."""
     max_steps_out: int = 32
     """Widths that an interval may grow by."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __call__(self, rng: np.random.Generator, density: CoresetDensity, chains: Array) -> Array:
         num_chains, dim = len(chains), chains.shape[1]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
 from corebayes.samplers.newton import newton
 from corebayes.scan.inline import Inline
@@ -34,6 +35,9 @@ class Laplace:
     matched: bool = False
     """Whether draws have exactly the mean and covariance of the fit: less noise in what is derived
     from them, but then they are not independent."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, tolerance=0.0)
 
     def fit(
         self, model: Model, rows: Block, weights: Array, start: Array | None = None

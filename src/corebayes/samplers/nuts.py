@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.deadline import check_time, current_deadline
 from corebayes.samplers.convergence import max_rhat
 from corebayes.samplers.laplace import Laplace, prior_fit
@@ -78,6 +79,14 @@ class NUTS:
     retry_accept: float = 0.99
     tolerated: float = 0.0
     max_depth: int = 10
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            target_accept=(0.0, 1.0),
+            retry_accept=(0.0, 1.0),
+            tolerated=0.0,
+        )
 
     def draw(
         self,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
 from corebayes.models.scratch import scratch
 from corebayes.problem import Problem
@@ -122,10 +123,8 @@ class MonteCarlo(ScannedGeometry):
     sampler: Sampler | None = None
 
     def __post_init__(self) -> None:
-        if self.num_draws < 2:
-            raise ValueError(
-                f"num_draws must be at least 2 to have a covariance, got {self.num_draws}"
-            )
+        # Two to have a covariance.
+        check_fields(self, num_draws=2)
 
     def space(
         self,

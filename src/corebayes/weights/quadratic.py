@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
 from corebayes.tangent.geometry import Curvature, Restriction
 from corebayes.types import Array
@@ -39,6 +40,9 @@ class Quadratic:
     rate: Schedule = 1.0
     """γ_t ≤ 1: a function of t = 1, 2, …, or the number γ in γ_t = min(γ/t, 1). The default is a
     running mean of the minima, which also averages out the Monte Carlo error."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
         for step in range(1, self.num_steps + 1):
