@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import fields
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
@@ -65,8 +65,8 @@ def _check_object(name: str, value: Any) -> None:
     """What an algorithm is made of is an object, not its name and not its class."""
     if isinstance(value, type):
         raise TypeError(f"{name} must be an object: write {value.__name__}(), with parentheses")
-    if isinstance(value, str | bytes | Real | Mapping | Iterable) and not callable(value):
-        raise TypeError(f"{name} must be one of corebayes' objects, such as Laplace(): {value!r}")
+    if isinstance(value, str | bytes | Real | Iterable) and not callable(cast(Any, value)):
+        raise TypeError(f"{name} must be one of corebayes' objects, not {cast(Any, value)!r}")
 
 
 def check_method(method: Any) -> None:
