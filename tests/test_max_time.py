@@ -80,9 +80,7 @@ def test_a_first_step_that_does_not_end_is_ended_with_a_sentence(method):
     X = np.random.default_rng(0).normal(size=(500, 3))
     model = cb.CustomModel(slow_likelihood, half_square, 3)
     began = time.perf_counter()
-    with pytest.raises(
-        TimeoutError, match=r"max_time of 0\.5 s ended before there was"
-    ):
+    with pytest.raises(TimeoutError, match=r"max_time of 0\.5 s ended before there was"):
         cb.build(model, (X, X[:, 0]), size=10, method=method, max_time=0.5)
     assert 0.5 <= time.perf_counter() - began < 5.0
 
