@@ -409,7 +409,7 @@ class TestData:
     @pytest.mark.parametrize("draws", [0, 99, 2.5, True])
     def test_too_few_draws_are_refused(self, draws: Any) -> None:
         model, data = linear()
-        with pytest.raises(ValueError, match="draws must be a whole number"):
+        with pytest.raises((TypeError, ValueError), match="draws must be"):
             certify(near(model, data), data, draws=draws)
 
     @pytest.mark.parametrize("tol", [0.0, -1.0, float("nan")])

@@ -3,9 +3,11 @@
 import time
 
 import numpy as np
+import pytest
 
 import corebayes as cb
 from corebayes.constructions import Info
+from corebayes.deadline import OutOfTimeError, check_time, deadline_at
 from corebayes.scan.query import Totals
 from corebayes.tangent import MonteCarlo
 
@@ -62,3 +64,40 @@ def test_draws_that_take_long_are_given_up_too():
     )
     assert 1.0 <= time.perf_counter() - began < 10.0
     assert coreset.reason == "time limit of 1 s" and coreset.size > 0
+
+
+def slow_likelihood(draws, block):
+    time.sleep(0.1)
+    return -np.abs(block.y[:, None] - np.tanh(block.X @ draws.T))
+
+
+def half_square(draws):
+    return -0.5 * np.square(draws).sum(axis=1)
+
+
+@pytest.mark.parametrize("method", [cb.AnnealedSparseVI(), cb.SparseVI()])
+def test_a_first_step_that_does_not_end_is_ended_with_a_sentence(method):
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    model = cb.CustomModel(slow_likelihood, half_square, 3)
+    began = time.perf_counter()
+    with pytest.raises(TimeoutError, match=r"max_time of 0\.5 s ended before there was"):
+        cb.build(model, (X, X[:, 0]), size=10, method=method, max_time=0.5)
+    assert 0.5 <= time.perf_counter() - began < 5.0
+
+
+def test_a_nuts_run_is_ended_too_and_the_clock_is_put_back():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = cb.CustomModel(slow_likelihood, half_square, 3).bind(cb.data.as_data((X, X[:, 0])))
+    rows = cb.data.as_data((X, X[:, 0])).read(0, 5)
+    began = time.perf_counter()
+    with deadline_at(began + 1.0), pytest.raises(OutOfTimeError):
+        cb.NUTS(chains=1).run(np.random.default_rng(0), model, rows, np.ones(5), num_draws=500)
+    assert time.perf_counter() - began < 6.0
+    check_time()
+
+
+def test_certificates_within_a_build_keep_to_it():
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    began = time.perf_counter()
+    coreset = cb.build(cb.LogisticRegression(), (X, (X[:, 0] > 0.0) * 1.0), tol=1e-9, max_time=1.5)
+    assert coreset.size and time.perf_counter() - began < 6.0

@@ -14,6 +14,7 @@ import numpy as np
 from corebayes.arguments import (
     check_can_start,
     check_enough_rows,
+    check_method,
     checked_positive,
     checked_seed,
     checked_size,
@@ -23,19 +24,16 @@ from corebayes.checkpoint import check_folder, open_journal, run_identity
 from corebayes.constructions import AnnealedSparseVI, Construction, Info, PathConstruction
 from corebayes.constructions.construction import GrowingConstruction
 from corebayes.data import as_data
+from corebayes.deadline import OutOfTimeError, TimeLimit, time_limit
 from corebayes.interrupts import is_interrupt
 from corebayes.logs import say
-from corebayes.problem import OutOfTimeError, Problem
+from corebayes.problem import Problem
 from corebayes.progress import make_progress
 from corebayes.scan.budget import Budget, as_budget
 from corebayes.scan.inline import Inline, one_blas_thread
 from corebayes.scan.query import Executor
 from corebayes.types import Coreset, Data, Indices, Model, Points
 from corebayes.version import __version__
-
-# A step that is under way when `max_time` ends may take until so many times that; then it is given
-# up, and the state before it is the answer.
-OVERTIME = 1.25
 
 
 def build(
@@ -63,8 +61,8 @@ def build(
     (with `target`, `features` and `counts` as column names), or any `Data`. Stops at `size` rows;
     or when two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` (without a size the coreset
     grows until they do); or after `max_time` seconds; or when the method has nothing left to do.
-    The coreset's `reason` says which. Ctrl-C returns the coreset so far. The same arguments give
-    the same coreset.
+    The coreset's `reason` says which. Ctrl-C returns the coreset so far; so does the end of
+    `max_time`, or a TimeoutError when there is none yet. The same arguments give the same coreset.
 
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
     weights. With `checkpoint`, a folder, the answers of all passes are kept there as they come, and
@@ -77,15 +75,16 @@ def build(
     seed, budget = checked_seed(seed), as_budget(memory)
     check_folder(checkpoint)
     method = method or AnnealedSparseVI()
+    check_method(method)
     check_can_start(method, start, size)
-    rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
-    check_enough_rows(size, rows)
-    with one_blas_thread():
-        run = _Run.of(model, rows, method, seed, executor, budget)
+    with one_blas_thread(), time_limit(max_time) as limit:
+        rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
+        check_enough_rows(size, rows)
+        run = _Run.of(model, rows, method, seed, executor, budget, limit)
         points = None if start is None else _starting_points(start, rows)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
             run.init(size, points)
-            reason = run.until(_Tolerance(tol), max_time, bar.show)
+            reason = run.until(_Tolerance(tol), bar.show)
     return run.coreset(run.state, reason)
 
 
@@ -117,11 +116,13 @@ def build_path(
     max_time = checked_positive("max_time", max_time)
     seed, budget = checked_seed(seed), as_budget(memory)
     check_folder(checkpoint)
-    rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
-    check_enough_rows(wanted[-1], rows)
+    method = method or AnnealedSparseVI()
+    check_method(method)
     passed: dict[int, Any] = {}
-    with one_blas_thread():
-        run = _Run.of(model, rows, method or AnnealedSparseVI(), seed, executor, budget)
+    with one_blas_thread(), time_limit(max_time) as limit:
+        rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
+        check_enough_rows(wanted[-1], rows)
+        run = _Run.of(model, rows, method, seed, executor, budget, limit)
         with run.recorded(checkpoint, wanted), make_progress(progress, wanted[-1]) as bar:
 
             def watch(size: int, kl: Any, rate: float) -> None:
@@ -130,7 +131,7 @@ def build_path(
                 passed.update({most: run.state for most in wanted if 0 < size <= most})
 
             run.init_path(wanted)
-            reason = run.until(_Tolerance(None), max_time, watch)
+            reason = run.until(_Tolerance(None), watch)
     if isinstance(run.method, PathConstruction):
         passed = dict(zip(wanted, run.state.answers, strict=False))
     return [run.coreset(passed[size], reason) for size in wanted if size in passed]
@@ -144,11 +145,11 @@ class _Run:
     method: Construction
     seed: int
     rng: np.random.Generator
+    limit: TimeLimit
     fingerprint: str
     """Taken at the beginning: a hash of all that is in memory would hold up Ctrl-C at the end."""
     state: Any = None
     trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    began: float = field(default_factory=time.perf_counter)
 
     @classmethod
     def of(
@@ -159,11 +160,14 @@ class _Run:
         seed: int,
         executor: Executor | None,
         budget: Budget | None,
+        limit: TimeLimit,
     ) -> _Run:
         # The budget is looked at before the first row is.
         problem = Problem(model, data, executor or Inline(), budget)
         problem.model = model.bind(data)
-        return cls(problem, method, seed, np.random.default_rng(seed), data.fingerprint())
+        limit.deadline.doing = f"{type(method).__name__} took its first step"
+        rng = np.random.default_rng(seed)
+        return cls(problem, method, seed, rng, limit, data.fingerprint())
 
     @contextmanager
     def recorded(
@@ -214,34 +218,30 @@ class _Run:
         else:
             self.init(sizes[-1])
 
-    def until(
-        self, tolerance: _Tolerance, max_time: float | None, show: Callable[..., None]
-    ) -> str:
+    def until(self, tolerance: _Tolerance, show: Callable[..., None]) -> str:
         """Step until there is a reason to stop, and give it."""
-        reason = self._until(tolerance, max_time, show)
+        reason = self._until(tolerance, show)
         size = int(self.state.weights.size)
         say("end", f"{size} rows, stopped: {reason}", size=size, reason=reason)
         return reason
 
-    def _until(
-        self, tolerance: _Tolerance, max_time: float | None, show: Callable[..., None]
-    ) -> str:
+    def _until(self, tolerance: _Tolerance, show: Callable[..., None]) -> str:
         try:
             while True:
                 self.state, info = self.method.step(self.rng, self.problem, self.state)
                 seconds = self._record(info)
+                self.limit.has_answer()
                 show(self.state.weights.size, info.kl, self.problem.rows_scanned / seconds)
                 if tolerance.holds(self, info):
                     return tolerance.reason(self.state.weights.size)
                 if info.done is not None:
                     return info.done
-                if max_time is not None:
-                    if seconds >= max_time:
-                        return f"time limit of {max_time:g} s"
-                    # The first step is always finished, so that there is something to return.
-                    self.problem.deadline = self.began + OVERTIME * max_time
+                if self.limit.is_over():
+                    return self.limit.reason
         except OutOfTimeError:
-            return f"time limit of {max_time:g} s"
+            if self.limit.seconds is None or self.state.weights.size == 0:
+                raise
+            return self.limit.reason
         except BaseException as error:
             if not is_interrupt(error) or self.state.weights.size == 0:
                 raise
@@ -264,7 +264,7 @@ class _Run:
         )
 
     def _record(self, info: Info) -> float:
-        seconds = time.perf_counter() - self.began
+        seconds = time.perf_counter() - self.limit.began
         kl, error = info.kl or (None, None)
         self.trace.append(
             {
@@ -290,7 +290,7 @@ class _Run:
             "data": self.fingerprint,
             "column_names": list(data.column_names),
             "target_name": data.target_name,
-            "seconds": time.perf_counter() - self.began,
+            "seconds": time.perf_counter() - self.limit.began,
             "passes": self.problem.rows_scanned / data.num_rows,
             **learned,
         }

@@ -18,11 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from corebayes import certificate
+from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.certificate import Certificate
 from corebayes.check_coreset import check_coreset
 from corebayes.diagnostics import log_ratios
@@ -85,7 +87,7 @@ def certify(
     Cost: one pass of N · draws potentials; models that are not log-concave also search for
     modes, on a subsample first.
     """
-    _check_arguments(draws, tol, sampler)
+    _check_arguments(draws, tol, seed, sampler)
     check_coreset(coreset)
     budget = as_budget(memory)
     source = as_built(coreset, data, target=target, features=features, counts=counts, on_bad=on_bad)
@@ -119,6 +121,7 @@ def check_same_data(coreset: Coreset, data: Data) -> None:
             f"{coreset.total_count:,g}; this data has {data.num_rows:,} rows and "
             f"{data.total_count:,g}: pass the data it was built from"
         )
+    _check_names(coreset.provenance.get("column_names", ()), data.column_names)
     # Learned rows have negative numbers: there is nothing in the data to compare them with.
     taken = np.flatnonzero(coreset.indices >= 0)
     rows = data.take(coreset.indices[taken])
@@ -137,6 +140,19 @@ def check_same_data(coreset: Coreset, data: Data) -> None:
             raise ValueError(
                 f"row {row} of this data differs from the coreset's in "
                 f"{name!r}: pass the data the coreset was built from, in its order"
+            )
+
+
+def _check_names(built: Sequence[str], given: Sequence[str]) -> None:
+    """Where both sides have names for the columns of X, they must be the same."""
+    if not built or not given:
+        return
+    for place, (theirs, ours) in enumerate(zip_longest(built, given), start=1):
+        if theirs != ours:
+            raise ValueError(
+                f"feature {place} of this data is {'missing' if ours is None else repr(ours)}, "
+                f"where the coreset was built on {'no more' if theirs is None else repr(theirs)}: "
+                "name the same features, in the same order"
             )
 
 
@@ -184,7 +200,9 @@ def _ratio_trouble(k: float, effective: float, num_draws: int) -> str | None:
     # Finite samples need lighter tails than 0.7 when there are fewer than 2,200 of them.
     limit = min(MAX_PARETO_K, 1.0 - 1.0 / np.log10(num_draws))
     if k > limit:
-        found = f"have too heavy a tail (Pareto k̂ = {k:.2f}, above {limit:.2f})"
+        # As many digits as it takes to see the difference.
+        digits = next(n for n in range(2, 18) if f"{k:.{n}f}" != f"{limit:.{n}f}")
+        found = f"have too heavy a tail (Pareto k̂ = {k:.{digits}f}, above {limit:.{digits}f})"
     elif effective < min(MIN_EFFECTIVE, 0.1 * num_draws):
         found = f"leave only {effective:.0f} effective draws of {num_draws:,}"
     else:
@@ -270,11 +288,10 @@ def _log_mean_exp(ratios: Array, weights: Array) -> float:
     return top + float(np.log(np.mean(weights * np.exp(ratios - top))))
 
 
-def _check_arguments(draws: int, tol: float, sampler: Sampler | None) -> None:
-    if isinstance(draws, bool) or int(draws) != draws or draws < 100:
-        raise ValueError(f"draws must be a whole number of at least 100, got {draws!r}")
-    if not tol > 0.0:
-        raise ValueError(f"tol must be a positive number of nats, got {tol!r}")
+def _check_arguments(draws: int, tol: float, seed: int, sampler: Sampler | None) -> None:
+    checked_whole("draws", draws, 100)
+    checked_positive("tol", tol)
+    checked_seed(seed)
     if isinstance(sampler, Laplace):
         raise ValueError(
             "Laplace() draws from an approximation of π_w, which would certify the approximation; "

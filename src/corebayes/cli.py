@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import os
+import re
 import shlex
 import sys
 import time
@@ -478,4 +479,10 @@ def _sentence(error: BaseException) -> str:
 
 
 def _one_line(text: str) -> str:
+    """On one line, with the arguments of Python as options."""
+    text = re.sub(r'\b(on_bad|target|features|counts|memory)="(\w+)"', _as_option, text)
     return " ".join(text.split())
+
+
+def _as_option(found: re.Match[str]) -> str:
+    return f"--{found[1].replace('_', '-')} {found[2]}"

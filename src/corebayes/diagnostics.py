@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from corebayes.arguments import checked_whole
 from corebayes.types import Array, Coreset, Data, Estimate, Gaussian, Points
 
 if TYPE_CHECKING:
@@ -96,11 +97,9 @@ def path_kl(
     they weight all rows, which must fit in memory, and come from `sampler`: the Laplace
     approximation unless another is given. Cost: num_temperatures · num_draws · N potentials.
     """
-    if min(num_temperatures, num_draws) < 2:
-        raise ValueError(
-            "num_temperatures and num_draws must be at least 2 to have a variance, "
-            f"got {num_temperatures} and {num_draws}"
-        )
+    # Two to have a variance.
+    checked_whole("num_temperatures", num_temperatures, 2)
+    checked_whole("num_draws", num_draws, 2)
     factor, temperatures = _temperatures(rng, direction, num_temperatures)
     problem = _problem(coreset, data, executor)
     draws = np.stack(list(_path_draws(rng, coreset, problem, temperatures, num_draws, sampler)))
@@ -120,10 +119,12 @@ def log_ratios(
 ) -> Array:
     """r(θ_s) = Σ_n c_n f_n(θ_s) − Σ_i w_i f_i(θ_s), less its mean: log π/π_w up to a constant.
 
-    Cost: one pass of N·S potentials for every 4,096 draws.
+    The rows are checked on the way, as `build` does. Cost: one pass of N·S potentials for every
+    4,096 draws.
     """
+    from corebayes.scan.checked import scan_checked
     from corebayes.scan.inline import Inline
-    from corebayes.scan.query import Totals, scan
+    from corebayes.scan.query import Totals
     from corebayes.tangent.monte_carlo import MonteCarloSpace
 
     model, executor = coreset.model, executor or Inline()
@@ -132,7 +133,7 @@ def log_ratios(
         # Potentials are centred before they are summed; a draw all parts share ties them together.
         part = np.concatenate([draws[:1], draws[first : first + PASS_DRAWS]])
         space = MonteCarloSpace(model, part)
-        ratio = scan(Totals(space), data, executor, budget=budget).total
+        ratio = scan_checked(model, Totals(space), data, executor, budget).total
         if coreset.size:
             ratio = ratio - space.combine(space.embed(coreset.rows), coreset.weights)
         parts.append((ratio[1:] - ratio[0]) * np.sqrt(len(part)))

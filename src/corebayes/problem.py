@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -16,10 +15,6 @@ from corebayes.scan.query import Executor, PassLog, Query, Statistics, scan
 from corebayes.types import Data, Gaussian, Indices, Model, Points
 
 Answer = TypeVar("Answer")
-
-
-class OutOfTimeError(Exception):
-    """A pass or draws were asked for after the deadline; the loop that set it ends there."""
 
 
 @dataclass
@@ -37,8 +32,6 @@ class Problem:
     """Rows that passes went over, by this run or by the one that it goes on from."""
     closed_form: Any = field(default=None, repr=False)
     """What the closed-form geometry derives from the statistics, once."""
-    deadline: float | None = None
-    """When, by `time.perf_counter`, no further pass and no draws are begun."""
 
     def __post_init__(self) -> None:
         if self.budget is not None and self.executor == Inline():
@@ -46,14 +39,8 @@ class Problem:
 
     def ask(self, query: Query[Answer], rows: Indices | None = None) -> Answer:
         """One pass over all rows, or over the given sorted row numbers."""
-        self.check_time()
         self.rows_scanned += self.data.num_rows if rows is None else rows.size
         return scan(query, self.data, self.executor, rows, self.budget, self.log)
-
-    def check_time(self) -> None:
-        """Raise when the deadline has passed; asked before anything that takes long."""
-        if self.deadline is not None and time.perf_counter() > self.deadline:
-            raise OutOfTimeError
 
     @cached_property
     def statistics(self) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.arguments import checked_seed, checked_whole
 from corebayes.check_coreset import check_coreset
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.nuts import NUTS
@@ -45,8 +46,8 @@ def sample(
     """
     check_coreset(coreset)
     for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("tune", tune, 50)):
-        if isinstance(value, bool) or int(value) != value or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        checked_whole(name, value, least)
+    checked_seed(seed)
     posterior = Posterior.of(coreset)
     drawn = NUTS(num_tune=tune, chains=chains).draw(
         np.random.default_rng(seed),

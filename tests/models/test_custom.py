@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
-from scipy import stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
 
 from corebayes.data import as_data
 from corebayes.models import CustomModel, LogisticRegression, Normal
@@ -197,3 +201,146 @@ def test_dimensions_are_checked(dim, error):
 def test_names_must_fit():
     with pytest.raises(ValueError, match="names has 1 entries for 3 parameters"):
         CustomModel(log_likelihood, log_prior, 3, names=["a"])
+
+
+# Given derivatives against differences.
+
+
+def _logistic(eta, y):
+    chance = special.expit(eta)
+    return -np.logaddexp(0.0, -(2.0 * y - 1.0) * eta), y - chance, -chance * (1.0 - chance)
+
+
+def _poisson(eta, y):
+    return y * eta - np.exp(eta), y - np.exp(eta), -np.exp(eta)
+
+
+def _student(eta, y):
+    u = 1.0 + np.square(y - eta) / 3.0
+    return -2.0 * np.log(u), 4.0 / 3.0 * (y - eta) / u, 4.0 / 3.0 * (1.0 - 2.0 / u) / u
+
+
+def _laplace(eta, y):
+    return -np.abs(y - eta), np.sign(y - eta), np.zeros_like(y - eta)
+
+
+def _huber(eta, y):
+    z = y - eta
+    inside = np.abs(z) < 1.0
+    height = np.where(inside, 0.5 * z**2, np.abs(z) - 0.5)
+    return -height, np.clip(z, -1.0, 1.0), -np.where(inside, 1.0, 0.0)
+
+
+def random_model(family, seed):
+    """Functions and derivatives of a regression with columns and prior of random scales."""
+    rng = np.random.default_rng(seed)
+    dim, num_rows = int(rng.integers(2, 6)), int(rng.integers(5, 60))
+    X = rng.normal(size=(num_rows, dim)) * 10.0 ** rng.uniform(-3.0, 3.0, dim)
+    y = rng.integers(0, 2, num_rows) if family is _logistic else rng.poisson(3.0, num_rows)
+    sd, shift = 10.0 ** rng.uniform(-1.0, 1.0, dim), rng.normal(size=dim)
+
+    functions = {
+        "log_likelihood": lambda draws, block: family(block.X @ draws.T, block.y[:, None])[0],
+        "log_prior": lambda draws: -0.5 * np.square((draws - shift) / sd).sum(axis=1),
+        "dim": dim,
+    }
+    derivatives = {
+        "gradient": lambda t, b, w: (w * family(b.X @ t, b.y)[1]) @ b.X,
+        "hessian": lambda t, b, w: (b.X.T * (w * family(b.X @ t, b.y)[2])) @ b.X,
+        "log_prior_gradient": lambda t: (shift - t) / sd**2,
+        "log_prior_hessian": lambda t: -np.diag(sd**-2.0),
+    }
+    return functions, derivatives, as_data((X, y.astype(float)))
+
+
+FAMILIES = [_logistic, _poisson, _student, _laplace, _huber]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=8, deadline=None, derandomize=True)
+def test_right_derivatives_are_never_refused(family, seed):
+    functions, derivatives, data = random_model(family, seed)
+    CustomModel(**functions, **derivatives).bind(data)
+    without = {name: f for name, f in derivatives.items() if "hessian" in name}
+    CustomModel(**functions, **without).bind(data)
+    single = {name: lambda *a, f=f: f(*a).astype(np.float32) for name, f in derivatives.items()}
+    CustomModel(**functions, **single).bind(data)
+
+
+def _first(values):
+    values = values.copy()
+    values[0] *= -1.0
+    return values
+
+
+WRONG = {
+    "sign": ("gradient", lambda f: lambda t, b, w: -f(t, b, w)),
+    "twice": ("gradient", lambda f: lambda t, b, w: 2.0 * f(t, b, w)),
+    "zero": ("gradient", lambda f: lambda t, b, w: 0.0 * f(t, b, w)),
+    "nan": ("gradient", lambda f: lambda t, b, w: np.nan * f(t, b, w)),
+    "one entry": ("gradient", lambda f: lambda t, b, w: _first(f(t, b, w))),
+    "no weights": ("gradient", lambda f: lambda t, b, w: f(t, b, np.ones_like(w))),
+    "a row left out": ("gradient", lambda f: lambda t, b, w: f(t, b, w * (np.arange(w.size) > 1))),
+    "a mean": ("gradient", lambda f: lambda t, b, w: f(t, b, w) / w.sum()),
+    "curvature sign": ("hessian", lambda f: lambda t, b, w: -f(t, b, w)),
+    "curvature unweighted": ("hessian", lambda f: lambda t, b, w: f(t, b, np.ones_like(w))),
+    "one side": ("hessian", lambda f: lambda t, b, w: np.tril(f(t, b, w))),
+    "prior sign": ("log_prior_gradient", lambda f: lambda t: -f(t)),
+    "prior twice": ("log_prior_gradient", lambda f: lambda t: 2.0 * f(t)),
+    "prior curvature": ("log_prior_hessian", lambda f: lambda t: -f(t)),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@given(seed=st.integers(0, 2**32), family=st.sampled_from([_logistic, _student, _poisson]))
+@settings(max_examples=4, deadline=None, derandomize=True)
+def test_wrong_derivatives_are_always_refused(wrong, seed, family):
+    functions, derivatives, data = random_model(family, seed)
+    name, change = WRONG[wrong]
+    derivatives[name] = change(derivatives[name])
+    with pytest.raises(ValueError, match=rf"^{name}: entry .*theta\[.* at θ = .*differences of"):
+        CustomModel(**functions, **derivatives).bind(data)
+
+
+def test_the_entry_that_differs_is_named(rows):
+    def wrong(theta, block, weights):
+        return gradient(theta, block, weights) * [1.0, -1.0, 1.0]
+
+    with pytest.raises(ValueError) as refusal:
+        CustomModel(log_likelihood, log_prior, 3, gradient=wrong, names=["a", "b", "c"]).bind(rows)
+    words = str(refusal.value)
+    assert (
+        words.startswith("gradient: entry 1 (parameter 'b') is ") and "without the prior" in words
+    )
+    value, found = (float(x) for x in re.findall(r"(?:\) is|give) (-?[\d.e+-]+\d)", words))
+    assert value == pytest.approx(-found, rel=1e-4)
+
+
+def centred(draws, block):
+    return log_likelihood(draws - block.X.mean(axis=0), block)
+
+
+def scribbling(draws, block):
+    block.X[:] *= 2.0
+    return log_likelihood(draws, block)
+
+
+def overwriting(draws, block):
+    draws += 1.0
+    return log_likelihood(draws, block)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (centred, r"row 0 is .* beside others and .* alone: a row must not look at other rows"),
+        (scribbling, r"changes block\['X'\]: copy it"),
+        (overwriting, "changes the θ or weights it is given: copy it"),
+    ],
+)
+def test_functions_that_look_or_write_elsewhere_are_refused(rows, function, words):
+    before = rows.read(0, 5).X.copy()
+    with pytest.raises(ValueError, match=words):
+        CustomModel(function, log_prior, 3).bind(rows)
+    np.testing.assert_array_equal(rows.read(0, 5).X, before)

@@ -124,7 +124,7 @@ def test_any_class_that_makes_a_space_is_a_weighting():
     ("make", "message"),
     [
         (lambda: cb.FullPosterior(num_draws=1), "num_draws must be at least 2"),
-        (lambda: cb.Realistic(noise=-1.0), "noise must be a share"),
+        (lambda: cb.Realistic(noise=-1.0), "noise must be finite"),
         (lambda: cb.SubsamplePosterior(num_rows=0), "num_rows must be at least 1"),
         (lambda: cb.GivenDraws([1.0, 2.0]), r"shape \(S, d\)"),
         (lambda: cb.GivenDraws([[1.0], [np.nan]]), "draw 1 has a NaN"),

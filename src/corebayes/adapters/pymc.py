@@ -50,6 +50,8 @@ def adapt(kind: type[Adapting], model: Any) -> tuple[Adapting, ArrayData]:
     import_pymc()
     import_jax("pymc")
     import_dispatch()
+    if not hasattr(model, "free_RVs"):
+        raise TypeError(f"from_pymc takes a PyMC model, got {model!r}")
     num_rows = _number_of_rows(model)
     _refuse_free_variables(model, num_rows)
     graph = _Graph(model, num_rows)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import Info, drop_zeros
 from corebayes.constructions.looks import Candidate, Look, make_pool
 from corebayes.data.arrays import ArrayData
@@ -131,6 +132,9 @@ class AnnealedSparseVI:
     """Times that the points are selected anew around their own posterior, at most."""
     tolerance: float = 1e-8
     """Stop when what is left to fit, ½ ‖residual‖² in the tangent space, is at most this."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, warming=(1.0, np.inf), rounds=0, tolerance=0.0)
 
     def passes(self, size: int | None) -> tuple[float, float]:
         """Of a size that was asked for; an open one takes a few more each time it grows."""

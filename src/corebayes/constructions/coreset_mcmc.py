@@ -19,8 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import Info, drop_zeros
 from corebayes.constructions.subset import random_subset
+from corebayes.deadline import check_time
 from corebayes.problem import Problem
 from corebayes.samplers.kernel import HitAndRun, Kernel
 from corebayes.samplers.laplace import Laplace
@@ -73,10 +75,8 @@ class CoresetMCMC:
     """Batches in which the chains may settle before the weights move."""
 
     def __post_init__(self) -> None:
-        if self.num_chains < 2:
-            raise ValueError(
-                f"num_chains must be at least 2 to have a covariance, got {self.num_chains}"
-            )
+        # Two to have a covariance.
+        check_fields(self, num_chains=2, max_hot_start=0)
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         subset, weights = random_subset(rng, problem, size, "CoresetMCMC")
@@ -92,6 +92,7 @@ class CoresetMCMC:
         first = state.num_iterations
         last = min(first + self.batch, self.update.num_steps)
         for _ in range(first, last):
+            check_time()
             posterior = Posterior(problem.model, state.subset.rows, weights)
             chains = self.kernel(rng, posterior, fit, chains)
             gradient = self._gradient(rng, problem, state.subset, weights, chains)
@@ -127,6 +128,7 @@ class CoresetMCMC:
         for _ in range(self.max_hot_start):
             trace = np.empty((self.batch, len(chains)))
             for iteration in range(self.batch):
+                check_time()
                 chains = self.kernel(rng, posterior, state.fit, chains)
                 trace[iteration] = posterior.finite_log_density(chains)
             if _stationary(trace):

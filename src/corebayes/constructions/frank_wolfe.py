@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import Info
 from corebayes.constructions.greedy import Limits, State, advance, finish, start
 from corebayes.constructions.hilbert import (
@@ -46,6 +47,9 @@ class FrankWolfe:
     """Steps at most. Default: until the size is reached."""
     patience: int = 50
     """Steps in a row that add no row before giving up; not used with `num_iterations`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         return start(problem, Target.of(rng, problem, self.weighting), size)

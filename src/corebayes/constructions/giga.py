@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import Info
 from corebayes.constructions.greedy import Limits, State, advance, finish, start
 from corebayes.constructions.hilbert import (
@@ -51,6 +52,9 @@ class GIGA:
     """Steps at most. Default: until the size is reached."""
     patience: int = 50
     """Steps in a row that add no row before giving up; not used with `num_iterations`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         return start(problem, Target.of(rng, problem, self.weighting), size)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import Info, drop_zeros
 from corebayes.constructions.hilbert import (
     MATCHED,
@@ -63,6 +64,9 @@ class HardThresholding:
     """Steps at most."""
     tolerance: float = 1e-5
     """Stop when the weights move by less than this share of their length."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, tolerance=0.0)
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         size = require_size(size, self)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import Info
 from corebayes.constructions.hilbert import Target, no_direction, require_size
 from corebayes.problem import Problem
@@ -39,6 +40,9 @@ class ImportanceSampling:
     """The distribution π̂ under which potentials vary."""
     refit: bool = False
     """Whether the weights are the nonnegative least squares on the rows drawn."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         size = require_size(size, self)

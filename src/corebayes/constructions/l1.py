@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import Info, drop_zeros
 from corebayes.problem import Problem
 from corebayes.scan.every_row import Pieces, Projections, joined
@@ -74,6 +75,9 @@ class L1:
     scale_power: float = 1.0
     """f̃_n = (Var_0 f_n)^power: 1 is the paper's formula; ½ makes the penalty invariant to the scale
     of potentials, which its text wants, and is better where scales differ much."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, share_entering=(0.0, 1.0 + 1e-9), tolerance=0.0, scale_power=0.0)
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         if size is None:

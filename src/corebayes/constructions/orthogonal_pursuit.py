@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import Info
 from corebayes.constructions.greedy import Limits, State, advance, finish, start
 from corebayes.constructions.hilbert import NOTHING_TO_ADD, Target, require_a_row
@@ -34,6 +35,9 @@ class OrthogonalPursuit:
     """Steps at most. Default: until the size is reached."""
     patience: int = 50
     """Steps in a row that add no row before giving up; not used with `num_iterations`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         return start(problem, Target.of(rng, problem, self.weighting), size)

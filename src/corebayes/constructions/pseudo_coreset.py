@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import PRECISION, Info, drop_zeros
 from corebayes.constructions.subset import random_subset
 from corebayes.problem import Problem
@@ -71,6 +72,9 @@ class PseudoCoreset:
     update: Optimiser = field(default_factory=lambda: Adam(num_steps=1000, rate=gradually))
     gradient_rows: int | None = None
     """U: rows in the fresh subsample of each step; None for all."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         model = problem.model

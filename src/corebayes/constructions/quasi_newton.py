@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import PRECISION, Info, drop_zeros
 from corebayes.constructions.subset import random_subset
 from corebayes.problem import Problem
@@ -67,6 +68,9 @@ class QuasiNewton:
     num_steps: int = 20
     max_trials: int = 10
     """Lengths of the first step, at most."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, ridge=0.0)
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         subset, weights = random_subset(rng, problem, size, "QuasiNewton")

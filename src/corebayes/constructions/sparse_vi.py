@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.constructions.construction import PRECISION, Info, drop_zeros
 from corebayes.problem import Problem
 from corebayes.scan.query import BestRows
@@ -63,6 +64,9 @@ class SparseVI:
     """Greedy steps at most (the paper's M). Default: until the size is reached."""
     patience: int = 10
     """Steps in a row that add no row before giving up; not used with `num_iterations`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
         return self.init_from(rng, problem, size, problem.no_points(), np.empty(0))

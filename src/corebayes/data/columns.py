@@ -62,7 +62,7 @@ def find(name: Any, names: tuple[str, ...], argument: str) -> int:
     """The position of a column; an error with near matches when there is none."""
     if str(name) in names:
         return names.index(str(name))
-    near = difflib.get_close_matches(str(name), names, n=3)
+    near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.7)
     if near:
         hint = f"did you mean {' or '.join(map(repr, near))}?"
     else:

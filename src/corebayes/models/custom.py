@@ -10,18 +10,21 @@ from typing import Any, Self
 
 import numpy as np
 
+from corebayes.arguments import checked_whole
+from corebayes.data.streams import is_scattered
 from corebayes.models.autodiff import Derivatives, float64, jax_derivatives
+from corebayes.models.derivative_check import Given, check_given
 from corebayes.models.finite_differences import (
     difference_gradient,
     difference_hessian,
     difference_jacobian,
 )
-from corebayes.types import Array, Block, Data
+from corebayes.types import Array, Block, Data, Indices
 
 WeightedFunction = Callable[[Array, Block, Array], Array]
 Function = Callable[[Array], Array]
 
-ROWS_TRIED = 5
+ROWS_TRIED, ROWS_DIFFERENCED = 5, 24
 
 
 class CustomModel:
@@ -31,10 +34,10 @@ class CustomModel:
     shape (n, S); `log_prior(draws)` returns (S,). The block has the fields of the data, such as
     `block.X` and `block.y`. Derivatives are of Σ_n w_n log p(x_n | θ): `gradient(theta, block,
     weights)` (d,) and `hessian(theta, block, weights)` (d, d), and `log_prior_gradient(theta)`
-    and `log_prior_hessian(theta)`. Those not given are taken by JAX when the functions are JAX
-    functions, else by central differences, from 4·d draws for a gradient and about 2·d² for a
-    Hessian. Functions must be defined at module
-    level to be sent to other processes.
+    and `log_prior_hessian(theta)`. Those given are compared with differences when the model is
+    bound; those not given are taken by JAX when the functions are JAX functions, else by central
+    differences, from 4·d draws for a gradient and about 2·d² for a Hessian. Functions must be
+    defined at module level to be sent to other processes.
     """
 
     def __init__(
@@ -50,10 +53,18 @@ class CustomModel:
         names: Sequence[str] | None = None,
         log_concave: bool = False,
     ):
-        if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"dim must be a whole number, got {dim!r}")
-        if dim < 1:
-            raise ValueError(f"dim must be at least 1, got {dim}")
+        dim = checked_whole("dim", dim)
+        functions = {
+            "log_likelihood": log_likelihood,
+            "log_prior": log_prior,
+            "gradient": gradient or print,
+            "hessian": hessian or print,
+            "log_prior_gradient": log_prior_gradient or print,
+            "log_prior_hessian": log_prior_hessian or print,
+        }
+        for name, function in functions.items():
+            if not callable(function):
+                raise TypeError(f"{name} must be a function, got {function!r}")
         if names is not None and len(names) != dim:
             raise ValueError(f"names has {len(names)} entries for {dim} parameters")
         self._log_likelihood = log_likelihood
@@ -84,11 +95,18 @@ class CustomModel:
         return self._log_concave
 
     def bind(self, data: Data) -> Self:
-        """Try every given function on the first rows, so that a wrong shape shows at once."""
-        block = data.read(0, min(ROWS_TRIED, data.num_rows))
+        """Try every given function on a few rows: shapes, rows that look at each other, arguments
+        that are changed, and given derivatives against differences."""
+        block = _copied(data.read(0, min(ROWS_TRIED, data.num_rows)))
         bound = copy.copy(self)
         bound._first_rows = block
         bound._try(block)
+        again = data.read(0, len(block))
+        for name, values in block.fields.items():
+            if not np.array_equal(values, again[name], equal_nan=True):
+                raise ValueError(f"a function of the model changes block[{name!r}]: copy it")
+        bound._try_rows_alone(block)
+        bound._try_derivatives(data)
         return bound
 
     @cached_property
@@ -119,6 +137,56 @@ class CustomModel:
             _checked(self._log_prior_gradient(theta), (dim,), "log_prior_gradient", "(d,)")
         if self._log_prior_hessian is not None:
             _checked(self._log_prior_hessian(theta), (dim, dim), "log_prior_hessian", "(d, d)")
+        if np.any(draws) or np.any(weights != 1.0):
+            raise ValueError(
+                "a function of the model changes the θ or weights it is given: copy it"
+            )
+
+    def _try_rows_alone(self, block: Block) -> None:
+        """A coreset is a sum over rows of terms that know nothing of each other."""
+        draws = np.random.default_rng(20190101).uniform(-1.0, 1.0, (3, self._dim))
+        with np.errstate(all="ignore"):
+            together = self.potentials(draws.copy(), block)
+            for row in range(len(block)):
+                alone = self.potentials(draws.copy(), block.take(slice(row, row + 1)))[0]
+                if not np.allclose(alone, together[row], rtol=1e-6, atol=1e-6, equal_nan=True):
+                    place = int(np.argmax(np.abs(alone - together[row])))
+                    raise ValueError(
+                        f"log_likelihood of row {row} is {together[row, place]:.10g} beside others "
+                        f"and {alone[place]:.10g} alone: a row must not look at other rows. "
+                        "Compute what it takes from them beforehand and pass it as a field"
+                    )
+
+    def _try_derivatives(self, data: Data) -> None:
+        if self._gradient is not None or self._hessian is not None:
+            block = data.take(_spread_rows(data))
+            weights = np.random.default_rng(20190101).uniform(0.5, 3.0, len(block))
+
+            def terms(draws: Array) -> Array:
+                return self.potentials(draws, block).T * weights
+
+            likelihood = Given(
+                name="log_likelihood",
+                meaning="Σ_n w_n log p(x_n | θ), with the given weights and without the prior",
+                prefix="",
+                values=terms,
+                gradient=_of_rows(self._gradient, block, weights),
+                hessian=_of_rows(self._hessian, block, weights),
+            )
+            check_given(likelihood, self._names)
+
+        def log_prior(draws: Array) -> Array:
+            return self.log_prior(draws)[:, None]
+
+        prior = Given(
+            name="log_prior",
+            meaning="log π_0(θ)",
+            prefix="log_prior_",
+            values=log_prior,
+            gradient=self._log_prior_gradient,
+            hessian=self._log_prior_hessian,
+        )
+        check_given(prior, self._names)
 
     def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
         shape = (len(block), draws.shape[0])
@@ -185,6 +253,22 @@ class CustomModel:
         if self._by_jax is not None:
             return self._by_jax.log_prior_hessian(theta)
         return difference_hessian(self.log_prior, theta)
+
+
+def _copied(block: Block) -> Block:
+    return Block({name: values.copy() for name, values in block.fields.items()}, block.counts)
+
+
+def _spread_rows(data: Data) -> Indices:
+    """A few rows from all over the data, or from both ends where others are dear to read."""
+    if is_scattered(data):
+        return np.unique(np.linspace(0, data.num_rows - 1, ROWS_DIFFERENCED).astype(np.int64))
+    first = np.arange(min(ROWS_DIFFERENCED // 2, data.num_rows))
+    return np.unique(np.concatenate([first, data.num_rows - 1 - first]))
+
+
+def _of_rows(function: WeightedFunction | None, block: Block, weights: Array) -> Function | None:
+    return None if function is None else lambda theta: function(theta, block, weights)
 
 
 def _checked(values: object, shape: tuple[int, ...], function: str, meaning: str) -> Array:

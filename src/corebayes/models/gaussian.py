@@ -53,7 +53,7 @@ class GaussianMean(NormalPriorModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cov = frozen_array(self.cov)
+        cov = frozen_array(self.cov, "cov")
         if cov.ndim < 2:
             check_scales(cov, "cov")
         else:

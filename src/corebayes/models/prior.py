@@ -32,8 +32,8 @@ class Normal:
     sd_or_cov: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
-        mean = frozen_array(self.mean)
-        scale = frozen_array(self.sd_or_cov)
+        mean = frozen_array(self.mean, "prior mean")
+        scale = frozen_array(self.sd_or_cov, "prior sd_or_cov")
         if mean.ndim > 1:
             raise ValueError(f"prior mean must be a number or a vector, got shape {mean.shape}")
         if not np.all(np.isfinite(mean)):
@@ -116,8 +116,11 @@ class GaussianPrior:
         return self.mean + rng.standard_normal((num_draws, self.dim)) @ self.factor.T
 
 
-def frozen_array(values: ArrayLike) -> Array:
+def frozen_array(values: ArrayLike, argument: str = "it") -> Array:
     """A read-only float64 copy."""
-    array = np.array(values, dtype=np.float64)
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{argument} must be numbers, got {values!r}") from error
     array.flags.writeable = False
     return array

@@ -8,6 +8,7 @@ from html import escape
 from os import PathLike
 from typing import Any
 
+from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.certificate import Certificate
 from corebayes.check_coreset import check_coreset
 from corebayes.data.atomic import write_atomically
@@ -64,8 +65,9 @@ def report(
     Cost: see `findings.find_out`; about as much as building and certifying once more.
     """
     check_coreset(coreset)
-    if isinstance(draws, bool) or int(draws) != draws or draws < 100:
-        raise ValueError(f"draws must be a whole number of at least 100, got {draws!r}")
+    checked_whole("draws", draws, 100)
+    checked_positive("tol", tol)
+    checked_seed(seed)
     if out is not None:
         probe_output(out)
     rows = None

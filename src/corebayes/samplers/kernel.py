@@ -14,6 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.random import Generator
 
+from corebayes.arguments import check_fields
+from corebayes.deadline import check_time
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import fit_or_units
 from corebayes.samplers.posterior import Posterior
@@ -45,6 +47,9 @@ class HitAndRun:
     num_tune: int = 100
     """Chains, and steps that they take before any is kept, when it draws on its own."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def draw(
         self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
     ) -> Draws:
@@ -55,6 +60,7 @@ class HitAndRun:
         steps: list[Array] = []
         with np.errstate(all="ignore"):
             for _ in range(self.num_tune + -(-num_draws // self.num_chains)):
+                check_time()
                 chains = self(rng, posterior, fit, chains)
                 steps.append(chains)
         values = np.stack(steps[self.num_tune :], axis=1)
@@ -88,6 +94,7 @@ class HitAndRun:
         steps = np.stack([left, self.max_steps_out - 1 - left])
         outward = np.array([[-self.width], [self.width]])
         while True:
+            check_time()
             inside = (height(ends) > level) & (steps > 0)
             if not inside.any():
                 return ends

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from corebayes.arguments import check_fields
+from corebayes.deadline import check_time
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.newton import newton
 from corebayes.samplers.posterior import Posterior
@@ -36,6 +38,9 @@ class Laplace:
     matched: bool = False
     """Whether draws have exactly the mean and covariance of the fit: less noise in what is derived
     from them, but then they are not independent."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, tolerance=0.0)
 
     def fit(self, posterior: Posterior, start: Array | None = None) -> Gaussian:
         """N(mode, inverse curvature) of π_w, from `start` or the origin."""
@@ -98,6 +103,7 @@ def _pulled_in(posterior: Posterior, fit: Gaussian, draws: Array) -> Array:
     with np.errstate(all="ignore"):
         height = posterior.value(fit.mean)
         for _ in range(60):
+            check_time()
             heights = posterior.log_density(draws[away])
             # A Gaussian falls by ½ ‖z‖²; many times that is another shape.
             outside = ~(heights >= height - UNLIKE * (1.0 + 0.5 * squares[away]))
@@ -137,6 +143,7 @@ def _origin_fit(model: Model) -> Gaussian:
     widths = np.ones(model.dim)
     height = model.log_prior(np.zeros((1, model.dim)))[0]
     for axis in range(model.dim):
+        check_time()
         sides: list[float] = []
         for sign in (1.0, -1.0):
             draws = np.zeros((lengths.size, model.dim))

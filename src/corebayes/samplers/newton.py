@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import lapack
 
+from corebayes.deadline import check_time
 from corebayes.types import Array, Gaussian
 
 
@@ -28,6 +29,7 @@ def newton(
     """
     theta, last, root = start, np.inf, np.empty((0, 0))
     for _ in range(max_steps):
+        check_time()
         gradient, hessian = slopes(theta)
         root, shifted = _cholesky(-hessian)
         step = lapack.dpotrs(root, gradient, lower=1)[0]
@@ -63,6 +65,7 @@ def _line_search(
     """The largest 2⁻ᵏ with value(θ + 2⁻ᵏ step) ≥ value(θ) + 2⁻ᵏ decrement / 10."""
     base, share = value(theta), 1.0
     for _ in range(60):
+        check_time()
         if value(theta + share * step) >= base + 0.1 * share * decrement:
             return share
         share *= 0.5

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from corebayes.arguments import check_fields
+from corebayes.deadline import check_time, current_deadline
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import fit_or_units, prior_fit
 from corebayes.samplers.mode_search import log_mass
@@ -64,6 +66,14 @@ class NUTS:
     retry_accept: float = 0.99
     tolerated: float = 0.0
     max_depth: int = 10
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            target_accept=(0.0, 1.0),
+            retry_accept=(0.0, 1.0),
+            tolerated=0.0,
+        )
 
     def draw(
         self,
@@ -151,6 +161,7 @@ def _dispersed(rng: Generator, posterior: Posterior, frame: Gaussian, fit: Gauss
     """A start z in the frame, from the fit made wider; nearer where the density is not finite."""
     offset = DISPERSION * rng.standard_normal(fit.mean.size)
     for _ in range(60):
+        check_time()
         theta = fit.mean + fit.factor @ offset
         value, gradient = posterior.value_and_gradient(theta)
         if np.isfinite(value) and np.all(np.isfinite(gradient)):
@@ -168,11 +179,13 @@ def _run_chain(posterior: Posterior, frame: Gaussian, chain: Chain, options: dic
     nutpie = import_nutpie()
     from_pyfunc: Any = importlib.import_module("nutpie.compiled_pyfunc").from_pyfunc
     failures: list[Exception] = []
+    deadline = current_deadline()
 
     def whitened(z: Array) -> tuple[float, Array]:
         # An exception must not cross nutpie's threads: keep it, and raise it when they are done.
         if not failures:
             try:
+                deadline.check()
                 value, gradient = posterior.value_and_gradient(frame.mean + frame.factor @ z)
                 return value, frame.factor.T @ gradient
             except Exception as error:

@@ -8,6 +8,7 @@ What the computation itself raises is raised here, at once and unchanged.
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections import deque
@@ -15,6 +16,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
+
+from corebayes.deadline import check_time, current_deadline
 
 MAX_TRIES = 3
 # Without a deadline of the caller's: a shard may take this many seconds, and this many times as
@@ -85,6 +88,7 @@ def dispatch(
     try:
         for number in range(len(shards)):
             while number not in book.answers:
+                check_time()
                 book.send_waiting()
                 event = crew.next_event(book.seconds_left())
                 if event is not None and event.ticket in book.sendings:
@@ -155,9 +159,11 @@ class _Book:
                 self._fail(sending.number, f"no answer within {limit:.3g} s", again=True)
 
     def seconds_left(self) -> float | None:
-        """Until the next sending is late."""
-        ends = [s.began + self._limit(s) for s in self.sendings.values() if not s.late]
-        return max(0.0, min(ends) - time.monotonic()) if ends else None
+        """Until the next sending is late, or the time of the whole run is over."""
+        now, run = time.monotonic(), current_deadline().seconds_left()
+        left = [s.began + self._limit(s) - now for s in self.sendings.values() if not s.late]
+        soonest = min([*left, run])
+        return max(0.0, soonest) if math.isfinite(soonest) else None
 
     def _limit(self, sending: _Sending) -> float:
         """Twice as long with every try: a slow shard must not be mistaken for a hung worker."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+from corebayes.deadline import current_deadline
 from corebayes.scan.query import Pass, Shard
 
 
@@ -24,11 +25,15 @@ class Inline:
         if not shards:
             return
         threads = min(self.threads or os.cpu_count() or 1, len(shards))
-        stop = threading.Event()
+        stop, deadline = threading.Event(), current_deadline()
+
+        def stopped() -> bool:
+            return stop.is_set() or deadline.passed()
+
         pool = ThreadPoolExecutor(threads)
         with one_blas_thread():
             try:
-                yield from pool.map(partial(work, stopped=stop.is_set), shards)
+                yield from pool.map(partial(work, stopped=stopped), shards)
             finally:
                 # After an error or Ctrl-C nobody waits for the blocks that are left, nor for those
                 # under way: the first of them may be compiling.

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from corebayes.data.streams import is_scattered, parts_of
+from corebayes.deadline import check_time, current_deadline
 from corebayes.types import Array, Block, Data, Indices, Model, Points, TangentSpace
 
 if TYPE_CHECKING:
@@ -129,9 +131,14 @@ def scan(
     log = log or Forgetful()
     result, done = log.recall(work, shards)
     # One small shard is the inner loop of every weight update: no executor, no overhead.
-    answers = executor.map(work, shards[done:]) if len(shards) > 1 else map(work, shards[done:])
+    if len(shards) > 1:
+        answers = executor.map(work, shards[done:])
+    else:
+        answers = map(partial(work, stopped=current_deadline().passed), shards[done:])
+    check_time()
     try:
         for answer in answers:
+            check_time()
             result = answer if done == 0 else query.merge(result, answer)
             done += 1
             log.keep(result, done)

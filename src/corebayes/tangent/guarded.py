@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.problem import Problem
 from corebayes.samplers.laplace import prior_fit
 from corebayes.tangent.geometry import Geometry, ScannedGeometry, subsample
@@ -111,6 +112,9 @@ class Guard(ScannedGeometry):
 
     geometry: Geometry
     num_far: int = 20
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def space(
         self,

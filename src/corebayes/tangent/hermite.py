@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import hermite_e
 
+from corebayes.arguments import check_fields
 from corebayes.models.glm import GLM
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
@@ -107,10 +108,9 @@ class Hermite(ScannedGeometry):
     num_nodes: int = 16
 
     def __post_init__(self) -> None:
-        if not 1 <= self.order <= MAX_ORDER:
+        check_fields(self, num_nodes=2)
+        if self.order > MAX_ORDER:
             raise ValueError(f"order must be 1 to {MAX_ORDER}, got {self.order}")
-        if self.num_nodes < 2:
-            raise ValueError(f"num_nodes must be at least 2, got {self.num_nodes}")
 
     def space(
         self,

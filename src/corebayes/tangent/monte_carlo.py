@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
+from corebayes.deadline import check_time
 from corebayes.models.special import scratch
 from corebayes.problem import Problem
 from corebayes.samplers.draws import Sampler
@@ -123,10 +125,8 @@ class MonteCarlo(ScannedGeometry):
     sampler: Sampler | None = None
 
     def __post_init__(self) -> None:
-        if self.num_draws < 2:
-            raise ValueError(
-                f"num_draws must be at least 2 to have a covariance, got {self.num_draws}"
-            )
+        # Two to have a covariance.
+        check_fields(self, num_draws=2)
 
     def space(
         self,
@@ -136,7 +136,7 @@ class MonteCarlo(ScannedGeometry):
         weights: Array,
         start: Array | None = None,
     ) -> MonteCarloSpace:
-        problem.check_time()
+        check_time()
         sampler = self.sampler or (EXACT if is_conjugate(problem.model) else ROUGH_LAPLACE)
         posterior = Posterior(problem.model, points.rows, weights)
         draws = sampler.draw(rng, posterior, self.num_draws, start)

@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from corebayes.arguments import check_fields
 from corebayes.models.prior import frozen_array
 from corebayes.problem import Problem
 from corebayes.samplers.draws import Sampler
@@ -56,7 +57,7 @@ class FullPosterior:
     """Draws that the moments are taken from when there is a sampler."""
 
     def __post_init__(self) -> None:
-        _check_num_draws(self.num_draws)
+        check_fields(self, num_draws=2, moment_draws=2)
 
     def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
         if self.sampler is None:
@@ -84,9 +85,7 @@ class Realistic:
     noise: float = 0.75
 
     def __post_init__(self) -> None:
-        _check_num_draws(self.num_draws)
-        if not 0.0 <= self.noise < np.inf:
-            raise ValueError(f"noise must be a share such as 0.75, got {self.noise}")
+        check_fields(self, num_draws=2, noise=0.0)
 
     def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
         prior, full = _prior(problem), _full_posterior(problem)
@@ -112,9 +111,7 @@ class SubsamplePosterior:
     """S; None for exact inner products."""
 
     def __post_init__(self) -> None:
-        _check_num_draws(self.num_draws)
-        if self.num_rows < 1:
-            raise ValueError(f"num_rows must be at least 1, got {self.num_rows}")
+        check_fields(self, num_draws=2)
 
     def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
         numbers = subsample(rng, problem, self.num_rows)
@@ -133,7 +130,7 @@ class GivenDraws:
     draws: ArrayLike
 
     def __post_init__(self) -> None:
-        draws = frozen_array(self.draws)
+        draws = frozen_array(self.draws, "draws")
         if draws.ndim != 2 or draws.shape[0] < 2:
             raise ValueError(
                 f"draws must have shape (S, d) with at least 2 draws, got {draws.shape}"
@@ -204,11 +201,3 @@ def _moments(draws: Array) -> Gaussian:
 
 def _covariance(gaussian: Gaussian) -> Array:
     return gaussian.factor @ gaussian.factor.T
-
-
-def _check_num_draws(num_draws: int | None) -> None:
-    if num_draws is not None and num_draws < 2:
-        raise ValueError(
-            f"num_draws must be at least 2 to have a covariance, or None for exact inner "
-            f"products, got {num_draws}"
-        )

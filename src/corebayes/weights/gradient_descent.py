@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.tangent.geometry import Restriction
 from corebayes.types import Array
 from corebayes.weights.optimiser import Schedule, descend, rate_at
@@ -27,6 +28,9 @@ class SGD:
     num_steps: int = 100
     rate: Schedule = 1.0
     """γ_t: a function of t = 1, 2, …, or the number γ in γ_t = γ/t."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def begin(self, values: Array) -> int:
         return 0
@@ -59,6 +63,9 @@ class Adam:
     rate: Schedule = 1.0
     """γ_t: a function of t = 1, 2, …, or the number γ in γ_t = γ/t."""
     decay: tuple[float, float] = (0.9, 0.999)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def begin(self, values: Array) -> AdamState:
         return AdamState(np.zeros_like(values), np.zeros_like(values), 0)

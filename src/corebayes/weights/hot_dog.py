@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.tangent.geometry import Restriction
 from corebayes.types import Array
 from corebayes.weights.optimiser import descend
@@ -41,6 +42,9 @@ class HotDoG:
     first_step: float = 0.001
     """r, how far the first step goes in every coordinate; too small costs a few steps only."""
     decay: tuple[float, float] = (0.9, 0.999)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def begin(self, values: Array) -> HotDogState:
         nothing = np.zeros_like(values)

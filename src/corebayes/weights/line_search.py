@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.tangent.geometry import Curvature, Moments, Restriction
 from corebayes.types import Array
 from corebayes.weights.natural_gradient import NaturalGradient
@@ -35,6 +36,9 @@ class LineSearch:
 
     update: WeightUpdate = field(default_factory=lambda: NaturalGradient(num_steps=50))
     """How α and β are found."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
         others = weights.copy()

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from corebayes.arguments import check_fields
 from corebayes.tangent.geometry import Moments, Restriction
 from corebayes.types import Array
 from corebayes.weights.nnls import nonnegative_least_squares
@@ -51,6 +52,9 @@ class NaturalGradient:
     least_share: float = 0.0
     """Stop when a step promises to lower ½ Var_w r by less than this share of it; within a nat,
     where ½ Var_w r is close to KL, a hundredth is always too little."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, damping=0.0, tolerance=0.0, least_share=0.0)
 
     def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
         # All looks share their random numbers, so that KL is compared along one smooth curve.

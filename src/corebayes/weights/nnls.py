@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from corebayes.deadline import check_time
 from corebayes.types import Array
 from corebayes.weights.pursuit import Pursuit
 
@@ -26,6 +27,7 @@ def nonnegative_least_squares(gram: Array, cross: Array, start: Array | None = N
         pursuit.start_from(support, start[support] * norms[support], unit_gram[:, support])
     # Each change of the support lowers the objective, so the number of changes is finite.
     for _ in range(10 * cross.size + 10):
+        check_time()
         if not pursuit.advance():
             break
     weights = np.zeros_like(cross)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from corebayes.deadline import check_time
 from corebayes.tangent.geometry import Restriction
 from corebayes.types import Array
 
@@ -44,6 +45,7 @@ def descend(
     """`num_steps` projected steps w ← (·)₊. Cost: as many tangent spaces and totals."""
     state = optimiser.begin(weights)
     for _ in range(optimiser.num_steps):
+        check_time()
         gradient = restriction.gradient(rng, weights)
         weights, state = optimiser.advance(gradient, weights, state)
         weights = np.maximum(weights, 0.0)

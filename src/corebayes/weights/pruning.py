@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.deadline import check_time
 from corebayes.types import Array, Indices
 
 
@@ -31,6 +32,7 @@ def prune(gram: Array, values: Array, sizes: Collection[int]) -> dict[int, Kept]
     kept: dict[int, Kept] = {}
     for size in sorted(sizes, reverse=True):
         while positions.size > size:
+            check_time()
             heights = np.diag(inverse)
             growth = np.where(values > 0.0, np.square(values), -np.inf) / heights
             # A weight below zero leaves first: −∞ is the least growth of all.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.deadline import check_time
 from corebayes.types import Array, Block, Indices, TangentSpace
 from corebayes.weights.active_set import ActiveSet
 from corebayes.weights.pruning import prune
@@ -51,6 +52,7 @@ class Pursuit:
     def advance(self) -> bool:
         """Let one more vector enter; False when none is aligned with what is missing."""
         while True:
+            check_time()
             slopes = self._cross - self._columns[:, : self.taken.size] @ self.values
             slopes[self.taken] = -np.inf
             slopes[self._blocked] = -np.inf

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from corebayes.arguments import check_fields
+from corebayes.deadline import check_time
 from corebayes.tangent.geometry import Curvature, Restriction
 from corebayes.types import Array
 from corebayes.weights.nnls import nonnegative_least_squares
@@ -39,8 +41,12 @@ class Quadratic:
     """γ_t ≤ 1: a function of t = 1, 2, …, or the number γ in γ_t = min(γ/t, 1). The default is a
     running mean of the minima, which also averages out the Monte Carlo error."""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
         for step in range(1, self.num_steps + 1):
+            check_time()
             minimum = _minimum(restriction.curvature(rng, weights), weights)
             share = min(rate_at(self.rate, step), 1.0)
             weights = (1.0 - share) * weights + share * minimum

@@ -1,0 +1,109 @@
+"""How long a run may take: one clock that everything slow looks at, wherever it is called from.
+
+The deadline belongs to the context of the thread and is handed to nobody, so it holds as well in
+samplers, geometries and constructions that have never heard of it, as long as they fit, draw or
+pass over rows with what is here.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+# A step that is under way when `max_time` ends may take until so many times that; then it is given
+# up, and the state before it is the answer. Where there is no answer yet it may take until so many
+# seconds more.
+OVERTIME, FIRST_SECONDS = 1.15, 2.0
+
+
+class OutOfTimeError(TimeoutError):
+    """The deadline has passed; whoever set it ends there."""
+
+
+@dataclass
+class Deadline:
+    """When, by `time.perf_counter`, to give up what is under way."""
+
+    at: float = math.inf
+    doing: str = ""
+    """What is under way, for the message."""
+
+    def seconds_left(self) -> float:
+        return self.at - time.perf_counter()
+
+    def passed(self) -> bool:
+        return self.seconds_left() < 0.0
+
+    def check(self) -> None:
+        if self.passed():
+            raise OutOfTimeError(f"the time ended while {self.doing}")
+
+
+_current: ContextVar[Deadline] = ContextVar("deadline")
+_NEVER = Deadline()
+
+
+def current_deadline() -> Deadline:
+    """For threads, which have a context of their own: ask here, look there."""
+    return _current.get(_NEVER)
+
+
+def check_time() -> None:
+    """Raise when the deadline has passed; asked in every loop that may take long."""
+    current_deadline().check()
+
+
+@contextmanager
+def deadline_at(at: float) -> Generator[Deadline]:
+    """A deadline until the block ends; its owner may move it."""
+    limit = Deadline(at)
+    token = _current.set(limit)
+    try:
+        yield limit
+    finally:
+        _current.reset(token)
+
+
+@dataclass
+class TimeLimit:
+    """What `max_time` asks for, from when on, and the deadline that follows."""
+
+    seconds: float | None
+    deadline: Deadline
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def reason(self) -> str:
+        return f"time limit of {self.seconds:g} s"
+
+    def is_over(self) -> bool:
+        return self.seconds is not None and time.perf_counter() - self.began >= self.seconds
+
+    def has_answer(self) -> None:
+        """From now on there is something to return."""
+        if self.seconds is not None:
+            self.deadline.at = self.began + OVERTIME * self.seconds
+
+
+@contextmanager
+def time_limit(max_time: float | None) -> Generator[TimeLimit]:
+    """Everything in the block keeps to `max_time`; one sentence when it ends without an answer."""
+    if max_time is None:
+        # Whoever called may have a deadline, which then holds here too.
+        yield TimeLimit(None, Deadline())
+        return
+    late = max((OVERTIME - 1.0) * max_time, FIRST_SECONDS)
+    with deadline_at(time.perf_counter() + max_time + late) as deadline:
+        deadline.doing = "reading and checking the rows"
+        try:
+            yield TimeLimit(max_time, deadline)
+        except OutOfTimeError:
+            raise OutOfTimeError(
+                f"max_time of {max_time:g} s ended before there was a first coreset, while "
+                f"{deadline.doing}: give it more time or fewer rows; a model of one's own is "
+                "quicker with a gradient, or with functions of JAX"
+            ) from None
