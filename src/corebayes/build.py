@@ -11,12 +11,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from corebayes.arguments import (
+from corebayes.arguments import checked_positive, checked_seed
+from corebayes.build_arguments import (
     check_can_start,
     check_enough_rows,
     check_method,
-    checked_positive,
-    checked_seed,
     checked_size,
     checked_sizes,
 )
