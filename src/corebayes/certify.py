@@ -82,9 +82,7 @@ def certify(
     """
     _check_arguments(draws, tol, sampler)
     budget = as_budget(memory)
-    source = as_built(
-        coreset, data, target=target, features=features, counts=counts, on_bad=on_bad
-    )
+    source = as_built(coreset, data, target=target, features=features, counts=counts, on_bad=on_bad)
     check_same_data(coreset, source)
     problem = Problem(coreset.model, source, executor or Inline(), budget)
     rng = np.random.default_rng(seed)
