@@ -50,6 +50,7 @@ bs(x, df=6, include_intercept=True)
 bs(x, df=6, include_intercept=True):g - 1
 bs(x, knots=[-0.5, 0.5], degree=2)
 bs(x, 4, lower_bound=-5, upper_bound=5.0)
+bs(x, None, [-0.5, 0.5])
 cr(x, df=4)
 cr(x, df=4, constraints='center')
 cs(x, knots=[-.5, 0.2]):h
@@ -156,7 +157,7 @@ def test_a_column_called_like_an_expression_is_not_taken_for_it():
     frame = table().assign(**{"I(x)": 7.0})
     names, X = ours("y ~ `I(x)` - 1", frame)
     assert names == ["I(x)"] and (X == 7.0).all()
-    with pytest.raises(ValueError, match="come more than once: .'I.x.'"):
+    with pytest.raises(ValueError, match=r"come more than once: .'I.x.'"):
         ours("y ~ `I(x)` + I(x)", frame)
 
 

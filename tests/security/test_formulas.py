@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import corebayes as cb
 from corebayes import cli
 from corebayes.formula import Design
+from corebayes.formula.columns import read
 from corebayes.formula.rows import design_rows
 from tests.formula.grammar import FORMULAS, check_same, table
 
@@ -207,6 +208,21 @@ def test_a_hostile_design_is_one_sentence(name):
     with pytest.raises(ValueError, match="the stored design cannot be used: ") as caught:
         Design.from_data(hostile(HOSTILE[name]))
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+def test_a_term_without_columns_costs_nothing():
+    """A factor of many levels times one of none must not be computed for every row."""
+    many = [["column", "g"], [*"abc", *(f"level {k}" for k in range(9000))]]
+    none = [["call", "C", [["column", "k"]], {}], [0]]
+    data = hostile(lambda d: d["factors"].extend([many, none]))
+    number = len(data["factors"])
+    data["terms"] += [[[number - 2, False], [number - 1, True]]] * 9000
+    began = time.process_time()
+    design = Design.from_data(data)
+    frame = table()
+    X = design.apply(read(frame, design.needs))
+    assert X.shape == (len(frame), len(plain_design().column_names))
+    assert time.process_time() - began < 2.0
 
 
 @pytest.mark.parametrize("data", [None, 3, "x", [], {}, [[]], {"formula": 1}])

@@ -53,17 +53,27 @@ class Design:
         """What the formula finds in a table."""
         return look(formula, frame)[0]
 
-    @cached_property
+    @property
     def column_names(self) -> tuple[str, ...]:
-        names: list[str] = []
+        return tuple(itertools.chain.from_iterable(self._names))
+
+    @cached_property
+    def _names(self) -> list[list[str]]:
+        """The names of the columns of each term; a category of one level may make none."""
+        labels = {
+            part: self._labels(*part) for part in {part for term in self.terms for part in term}
+        }
+        names: list[list[str]] = []
+        total = 0
         for term in self.terms:
-            widths = [len(self._labels(*part)) for part in term]
-            if len(names) + math.prod(widths) > MAX_COLUMNS:
+            width = math.prod(len(labels[part]) for part in term)
+            total += width
+            if total > MAX_COLUMNS:
                 raise ValueError(f"the formula makes more than {MAX_COLUMNS:,} columns")
             # The first factor varies fastest.
-            parts = itertools.product(*(self._labels(*part) for part in reversed(term)))
-            names += [":".join(reversed(part)) or "Intercept" for part in parts]
-        return tuple(names)
+            parts = itertools.product(*(labels[part] for part in reversed(term))) if width else ()
+            names.append([":".join(reversed(part)) or "Intercept" for part in parts])
+        return names
 
     @property
     def target_name(self) -> str:
@@ -81,7 +91,9 @@ class Design:
         X = np.empty((num_rows, len(self.column_names)))
         encoded: dict[tuple[int, bool], Array] = {}
         place = 0
-        for term in self.terms:
+        for term, names in zip(self.terms, self._names, strict=True):
+            if not names:
+                continue
             product = np.ones((num_rows, 1))
             for part in term:
                 if part not in encoded:
@@ -105,7 +117,7 @@ class Design:
         """Refuse a design that makes no columns, or two of the same name."""
         transform = transform_of(self.target)
         if is_coded(self.target) or not (transform is None or isinstance(transform, Scale)):
-            raise ValueError(f"the left side {label(self.target)} must be one column of numbers")
+            raise ValueError(f"the left side {self.target_name[:60]} must be one column of numbers")
         if not self.column_names:
             raise ValueError("the formula makes no columns: X would be empty")
         check_names(self.column_names)

@@ -51,7 +51,7 @@ class Coding:
         if self.reference is None:
             return 0
         if self.reference not in levels:
-            raise ValueError(f"the reference {self.reference!r} is none of the levels")
+            raise ValueError(f"the reference {str(self.reference)[:60]!r} is none of the levels")
         return levels.index(self.reference)
 
 
@@ -89,7 +89,7 @@ def check_function(function: str) -> None:
         return
     if name == "offset":
         raise ValueError("offset() is not supported yet: leave the offset out of the formula")
-    near = difflib.get_close_matches(name, NAMES, n=1)
+    near = difflib.get_close_matches(name[:60], NAMES, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise ValueError(
         f"there is no function {function[:60]!r} in a formula; {hint}There are {', '.join(NAMES)}"

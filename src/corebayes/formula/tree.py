@@ -90,11 +90,9 @@ def children(node: Node) -> tuple[Node, ...]:
             return (operand,)
         case Binary(_, left, right):
             return (left, right)
-        case Call("C", arguments):
-            # The second argument is the name of a coding, not of a column.
-            return arguments[:1]
         case Call(_, arguments):
-            return arguments
+            # All arguments but the first are options, which are never computed.
+            return arguments[:1]
         case _:
             return ()
 
