@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from corebayes.models.autodiff import Derivatives, float64, jax_derivatives
+from corebayes.models.autodiff import JaxDerivatives, float64, jax_derivatives
 from corebayes.models.finite_differences import (
     difference_gradient,
     difference_hessian,
@@ -92,7 +92,7 @@ class CustomModel:
         return bound
 
     @cached_property
-    def _by_jax(self) -> Derivatives | None:
+    def _by_jax(self) -> JaxDerivatives | None:
         """Derivatives from JAX, if the model is bound and JAX can follow its functions."""
         if self._first_rows is None:
             return None
