@@ -103,11 +103,10 @@ def test_draws_are_independent_if_they_say_so(sampler):
         assert np.min(seen) > 0.1
 
 
-@EACH
+# Thirty runs of NUTS take long; the tests of certificates have some.
+@pytest.mark.parametrize("sampler", [s[1] for s in SAMPLERS if s[0] != "nuts"])
 def test_standard_errors_are_right(sampler):
     """The scores of means over seeds have about unit variance, as the flag says to compute them."""
-    if isinstance(sampler, cb.NUTS):
-        pytest.skip("thirty runs take long, and tests of certificates have them")
     posterior, exact = gaussian()
     scores = []
     for seed in range(30):

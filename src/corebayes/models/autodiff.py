@@ -1,4 +1,4 @@
-"""Derivatives of a custom model by JAX, when its functions are JAX functions.
+"""JaxDerivatives of a custom model by JAX, when its functions are JAX functions.
 
 Whether they are is found out by trying: a function that can be traced gets its gradients and
 Hessians from JAX, any other from differences. Compiled code is for one number of rows, so rows are
@@ -20,7 +20,7 @@ from corebayes.types import Array, Block
 SMALLEST = 32
 
 
-class Derivatives(NamedTuple):
+class JaxDerivatives(NamedTuple):
     """Gradient and Hessian of Σ_n w_n f_n at θ, and of the log prior."""
 
     gradient: Callable[[Array, Block, Array], Array]
@@ -34,7 +34,7 @@ def jax_derivatives(
     log_prior: Callable[[Any], Any],
     dim: int,
     block: Block,
-) -> Derivatives | None:
+) -> JaxDerivatives | None:
     """The derivatives by JAX; None when it is not in use or cannot follow the functions."""
     # Functions that call JAX have imported it.
     jax: Any = sys.modules.get("jax")
@@ -68,7 +68,7 @@ def jax_derivatives(
 
         return evaluate
 
-    return Derivatives(
+    return JaxDerivatives(
         of_rows(functions[0]), of_rows(functions[1]), of_prior(functions[2]), of_prior(functions[3])
     )
 

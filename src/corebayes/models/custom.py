@@ -12,7 +12,7 @@ import numpy as np
 
 from corebayes.arguments import checked_whole
 from corebayes.data.streams import is_scattered
-from corebayes.models.autodiff import Derivatives, float64, jax_derivatives
+from corebayes.models.autodiff import JaxDerivatives, float64, jax_derivatives
 from corebayes.models.derivative_check import Given, check_given
 from corebayes.models.finite_differences import (
     difference_gradient,
@@ -110,7 +110,7 @@ class CustomModel:
         return bound
 
     @cached_property
-    def _by_jax(self) -> Derivatives | None:
+    def _by_jax(self) -> JaxDerivatives | None:
         """Derivatives from JAX, if the model is bound and JAX can follow its functions."""
         if self._first_rows is None:
             return None
