@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
-from importlib.resources import files
-
 from corebayes.report.chosen import chosen_rows
 from corebayes.report.cost import duration
 from corebayes.report.distance import distance
 from corebayes.report.effort import cost, sampler
 from corebayes.report.findings import Findings
-from corebayes.report.html import Markup, element
+from corebayes.report.html import Markup, document, element
 from corebayes.report.posterior import posterior
 from corebayes.report.reproduce import reproduction
 from corebayes.types import Coreset
@@ -25,8 +22,8 @@ NO_ROWS = (
 def page(findings: Findings, title: str) -> str:
     """The whole document."""
     coreset = findings.coreset
-    style = files("corebayes.report").joinpath("style.css").read_text(encoding="utf-8")
-    body = (
+    return document(
+        title,
         element("h1", title),
         element("p", _subtitle(coreset), css="soft"),
         _verdict(findings),
@@ -38,14 +35,6 @@ def page(findings: Findings, title: str) -> str:
         cost(findings),
         reproduction(findings),
         element("footer", f"Written by corebayes {__version__}."),
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(body)
-        + "\n</main>\n</body>\n</html>\n"
     )
 
 

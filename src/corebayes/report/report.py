@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from corebayes.certificate import Certificate
 from corebayes.data import as_data
 from corebayes.data.atomic import write_atomically
 from corebayes.report.findings import Findings, find_out
+from corebayes.report.html import escape
 from corebayes.report.page import page
 from corebayes.scan.query import Executor
 from corebayes.steps import show_steps
@@ -32,7 +32,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         return (
-            f'<iframe title="coreset report" srcdoc="{escape(self.html)}" '
+            f'<iframe title="coreset report" sandbox="" srcdoc="{escape(self.html)}" '
             'style="width:100%;height:40rem;border:0"></iframe>'
         )
 

@@ -6,8 +6,8 @@ Colours are classes of the page's style sheet, so that one drawing serves light,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
+from corebayes.report.html import escape
 from corebayes.report.scale import Scale
 from corebayes.types import Array
 
