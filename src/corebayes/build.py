@@ -80,6 +80,7 @@ def build(
     check_enough_rows(size, rows)
     with one_blas_thread():
         run = _Run.of(model, rows, method, seed, executor, budget)
+        run.asked = {"size": size, "tol": tol, "max_time": max_time}
         points = None if start is None else _starting_points(start, rows)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
             run.init(size, points)
@@ -119,6 +120,7 @@ def build_path(
     passed: dict[int, Any] = {}
     with one_blas_thread():
         run = _Run.of(model, rows, method or AnnealedSparseVI(), seed, executor, budget)
+        run.asked = {"sizes": wanted, "max_time": max_time}
         with run.recorded(checkpoint, wanted), make_progress(progress, wanted[-1]) as bar:
 
             def watch(size: int, kl: Any, rate: float) -> None:
@@ -142,6 +144,7 @@ class _Run:
     seed: int
     rng: np.random.Generator
     state: Any = None
+    asked: dict[str, Any] = field(default_factory=dict[str, Any])
     trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     began: float = field(default_factory=time.perf_counter)
 
@@ -279,6 +282,7 @@ class _Run:
             "version": __version__,
             "method": repr(self.method),
             "seed": self.seed,
+            "asked": {name: value for name, value in self.asked.items() if value is not None},
             "data": data.fingerprint(),
             "column_names": list(data.column_names),
             "target_name": data.target_name,

@@ -128,7 +128,7 @@ def test_without_rows_the_page_says_what_is_missing(tmp_path):
     page = Reader(report.html)
     assert "written without the rows" in page.text and "needs the rows" in page.text
     assert report.findings.measured is None
-    assert all(parameter.corrected_mean is None for parameter in report.findings.parameters)
+    assert all(parameter.corrected is None for parameter in report.findings.parameters)
     assert page.tags["svg"] == 4 + 2
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebayes.report.scale import Scale, spanning
+from corebayes.report.svg import Scale, spanning
 
 
 def test_ends_go_to_ends_and_the_middle_between():

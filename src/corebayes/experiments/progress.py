@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from corebayes.experiments.experiment import NAMES
+from corebayes.experiments.catalogue import NAMES
 from corebayes.experiments.reproduce import Watcher
 from corebayes.experiments.trials import Trial
 

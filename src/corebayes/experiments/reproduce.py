@@ -1,4 +1,4 @@
-"""Run experiments, then draw and write all that is known from the trials that are kept."""
+"""All of it: trials, tables, figures, claims and the report, in one folder."""
 
 from __future__ import annotations
 
@@ -8,18 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from corebayes.data.atomic import write_atomically
-from corebayes.experiments import (
-    gaussian_figure,
-    geometry_figure,
-    housing_figure,
-    regression,
-    report,
-)
+from corebayes.experiments import geometry_figure, pictures, report
 from corebayes.experiments.catalogue import EXPERIMENTS, Sources, find_sources
 from corebayes.experiments.claims import Claim, all_claims
-from corebayes.experiments.figures import Figure, regression_figure
+from corebayes.experiments.figures import Figure, kl_figure, regression_figure
 from corebayes.experiments.measure import coresets_of
-from corebayes.experiments.results import Results, collect
+from corebayes.experiments.results import Results
 from corebayes.experiments.trials import Store, Trial, plan, run_missing
 
 NAMES = (*EXPERIMENTS, "geometry", "all")
@@ -75,9 +69,8 @@ def reproduce(
     if wanted:
         sources = find_sources(wanted, folder, watcher.say)
         trials = plan(wanted, num_trials, sources, quick=quick)
-        store = Store(out / "trials")
-        outcomes = _run(trials, store, workers, watcher)
-        results = collect(outcomes[trial] for trial in trials)
+        outcomes = _run(trials, Store(out / "trials"), workers, watcher)
+        results = Results([row for trial in trials for row in outcomes[trial]["rows"]])
         results.write(out)
         claims += all_claims(results)
         watcher.say("drawing the figures")
@@ -100,13 +93,13 @@ def _run(
 ) -> dict[Trial, dict[str, Any]]:
     """The outcomes of all trials: those that are kept, and those that are missing."""
     outcomes = {trial: kept for trial in trials if (kept := store.read(trial)) is not None}
-    missing = [trial for trial in trials if trial not in outcomes]
     watcher.begin(len(trials), len(outcomes))
 
     def keep(trial: Trial, outcome: dict[str, Any]) -> None:
         outcomes[trial] = outcome
         watcher.done(trial, outcome)
 
+    missing = [trial for trial in trials if trial not in outcomes]
     run_missing(missing, store, workers=workers, show=keep)
     return outcomes
 
@@ -126,18 +119,16 @@ def _figures(
         if trial.method == "SparseVI" and trial.number == 0
     }
     if "gaussian" in grown:
-        drawn.append(gaussian_figure.kl_figure(out / "figure-2a-gaussian-kl", results))
+        drawn.append(kl_figure(out / "figure-2a-gaussian-kl", results, "gaussian"))
         stem = out / "figure-2b-gaussian-coresets"
-        drawn.append(gaussian_figure.coreset_figure(stem, grown["gaussian"], quick=quick))
+        drawn.append(pictures.gaussian_figure(stem, grown["gaussian"], quick=quick))
     if "rbf" in grown:
-        drawn.append(housing_figure.kl_figure(out / "figure-3a-houses-kl", results))
-        stem, path = out / "figure-3b-houses-map", sources.files[sources.housing]
-        if path is not None:
-            drawn.append(
-                housing_figure.map_figure(stem, sources.housing, path, grown["rbf"], quick=quick)
-            )
+        drawn.append(kl_figure(out / "figure-3a-houses-kl", results, "rbf"))
+        stem, name = out / "figure-3b-houses-map", sources.housing
+        if (path := sources.files[name]) is not None:
+            drawn.append(pictures.house_figure(stem, name, path, grown["rbf"], quick=quick))
     if {"logistic", "poisson"} & set(grown):
         for number, against in ((4, "size"), (5, "time")):
             stem = out / f"figure-{number}-regression-{against}"
-            drawn.append(regression_figure(stem, results, regression.TITLES, against=against))
+            drawn.append(regression_figure(stem, results, against=against))
     return drawn

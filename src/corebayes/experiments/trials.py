@@ -1,6 +1,6 @@
 """Trials on worker processes, each kept in a small file as soon as it is done.
 
-A run that was interrupted goes on where it stopped: a trial whose file is there, made with the
+A run that was interrupted continues where it stopped: a trial whose file is there, made with the
 same settings on the same data, is not run again.
 """
 
@@ -12,13 +12,12 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corebayes.data.atomic import write_atomically
-from corebayes.experiments.catalogue import Sources, make_experiment
-from corebayes.experiments.experiment import Experiment
+from corebayes.experiments.catalogue import Experiment, Sources, make_experiment
 from corebayes.experiments.measure import METHOD_SEEDS, run_trial
 from corebayes.experiments.registry import DATASETS
 
@@ -43,8 +42,7 @@ class Trial(NamedTuple):
 
     def run(self) -> dict[str, Any]:
         path = None if self.path is None else Path(self.path)
-        outcome = run_trial(self.settings, self.data, path, self.method, self.number)
-        return outcome._asdict()
+        return run_trial(self.settings, self.data, path, self.method, self.number)._asdict()
 
     def __str__(self) -> str:
         where = "" if self.data == self.experiment else f" {self.data}"
@@ -52,21 +50,19 @@ class Trial(NamedTuple):
 
 
 def plan(names: Sequence[str], num_trials: int, sources: Sources, *, quick: bool) -> list[Trial]:
-    """All trials, the slowest methods first so that no worker is left with one at the end."""
-    trials: list[tuple[int, Trial]] = []
+    """All trials: the slowest methods first, so that no worker is left with one at the end, and a
+    trial number on all sets before the next, so that an interrupted run is balanced."""
+    trials: list[tuple[int, int, Trial]] = []
     for name in names:
         experiment = make_experiment(name, quick=quick, housing_set=sources.housing)
         for data in experiment.sets:
             file = sources.files.get(data)
             path = None if file is None else str(file)
             for place, method in enumerate(experiment.methods):
-                trials += [
-                    (place, Trial(name, data, method, number, quick, path, sources.housing))
-                    for number in range(num_trials)
-                ]
-    # A trial number is completed on all sets before the next begins: what an interrupted run has
-    # is balanced.
-    return [trial for _, trial in sorted(trials, key=lambda each: (each[0], each[1].number))]
+                for number in range(num_trials):
+                    trial = Trial(name, data, method, number, quick, path, sources.housing)
+                    trials.append((place, number, trial))
+    return [trial for _, _, trial in sorted(trials, key=lambda each: each[:2])]
 
 
 class Store:
@@ -78,9 +74,19 @@ class Store:
 
     def path(self, trial: Trial) -> Path:
         """A name to read and, since settings may change, a digest of what the trial depends on."""
+        experiment = trial.settings
+        settings = [
+            FORMAT,
+            trial.quick,
+            repr(experiment.methods[trial.method]),
+            experiment.sizes,
+            None if trial.path is None else DATASETS[trial.data].sha256,
+            METHOD_SEEDS,
+        ]
+        digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:10]
         method = "".join(letter if letter.isalnum() else "-" for letter in trial.method.lower())
         stem = f"{trial.experiment}-{trial.data}-{method}-{trial.number}"
-        return self.folder / f"{stem}-{_digest(trial)}.json"
+        return self.folder / f"{stem}-{digest}.json"
 
     def read(self, trial: Trial) -> dict[str, Any] | None:
         """The outcome, or None if there is none (or it was cut short by another program)."""
@@ -92,20 +98,6 @@ class Store:
 
     def write(self, trial: Trial, outcome: dict[str, Any]) -> None:
         write_atomically(self.path(trial), json.dumps(outcome).encode())
-
-
-def _digest(trial: Trial) -> str:
-    experiment = trial.settings
-    data = None if trial.path is None else DATASETS[trial.data].sha256
-    settings = [
-        FORMAT,
-        trial.quick,
-        repr(experiment.methods[trial.method]),
-        experiment.sizes,
-        data,
-        METHOD_SEEDS,
-    ]
-    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:10]
 
 
 def run_missing(
@@ -121,13 +113,8 @@ def run_missing(
     """
     missing = [trial for trial in trials if store.read(trial) is None]
     number = min(workers or os.cpu_count() or 1, len(missing))
-    if number <= 1:
-        for trial in missing:
-            outcome = trial.run()
-            store.write(trial, outcome)
-            show(trial, outcome)
-        return
-    for trial, outcome in _on_processes(missing, number):
+    serial = ((trial, trial.run()) for trial in missing)
+    for trial, outcome in serial if number <= 1 else _on_processes(missing, number):
         store.write(trial, outcome)
         show(trial, outcome)
 
@@ -138,9 +125,7 @@ def _on_processes(trials: Sequence[Trial], number: int) -> Iterator[tuple[Trial,
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin_worker)
     try:
-        running: dict[Future[dict[str, Any]], Trial] = {
-            pool.submit(Trial.run, trial): trial for trial in trials
-        }
+        running = {pool.submit(Trial.run, trial): trial for trial in trials}
         for future in as_completed(running):
             try:
                 outcome = future.result()

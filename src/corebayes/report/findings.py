@@ -11,14 +11,9 @@ from corebayes.certificate import Certificate
 from corebayes.certify import MAX_PARETO_K, certify, check_same_data
 from corebayes.constructions import AnnealedSparseVI
 from corebayes.diagnostics import log_ratios
+from corebayes.report import curves
 from corebayes.report.cost import Cost, gradient_costs
-from corebayes.report.curves import (
-    UNIFORM_SIZES,
-    Curve,
-    coreset_curve,
-    traced_curve,
-    uniform_curve,
-)
+from corebayes.report.curves import Curve
 from corebayes.report.draws import Drawn, Parameter, draw, importance_shares, parameters
 from corebayes.report.landscape import Landscape, landscape
 from corebayes.samplers.laplace import full_posterior
@@ -87,24 +82,17 @@ def find_out(
         check_same_data(coreset, data)
     steps.begin("sampling the coreset posterior")
     drawn = draw(coreset, draws, seed)
-    if data is None:
-        found = parameters(coreset, drawn, None)
-        return Findings(
-            coreset=coreset,
-            drawn=drawn,
-            parameters=tuple(found),
-            sizes=_traced(coreset),
-            measured=None,
-        )
-    watched = steps.watch(executor)
-    measured = _measure(coreset, data, drawn, tol, seed, certificate, watched, steps)
-    steps.begin("building smaller coresets to compare")
-    sizes = _sizes(coreset, data, seed, watched) or _traced(coreset)
+    measured, sizes = None, None
+    if data is not None:
+        watched = steps.watch(executor)
+        measured = _measure(coreset, data, drawn, tol, seed, certificate, watched, steps)
+        steps.begin("building smaller coresets to compare")
+        sizes = _sizes(coreset, data, seed, watched)
     return Findings(
         coreset=coreset,
         drawn=drawn,
-        parameters=tuple(parameters(coreset, drawn, measured.shares)),
-        sizes=sizes,
+        parameters=parameters(coreset, drawn, None if measured is None else measured.shares),
+        sizes=sizes or _traced(coreset),
         measured=measured,
     )
 
@@ -150,18 +138,18 @@ def _sizes(coreset: Coreset, data: Data, seed: int, executor: Executor | None) -
     full = full_posterior(model, data, executor)
     smallest = min(max(model.dim, 2), coreset.size - 1)
     sizes = np.unique(np.geomspace(smallest, coreset.size, 8).astype(int)).tolist()
-    affordable = [size for size in UNIFORM_SIZES if size * model.dim**2 <= MOST_FLOPS]
+    affordable = [size for size in curves.UNIFORM_SIZES if size * model.dim**2 <= MOST_FLOPS]
     return Sizes(
-        ours=coreset_curve(
+        ours=curves.coreset_curve(
             coreset, data, full, sizes, int(provenance.get("seed", seed)), executor, progress=False
         ),
-        uniform=uniform_curve(model, data, full, seed, affordable),
+        uniform=curves.uniform_curve(model, data, full, seed, affordable),
         measured=True,
     )
 
 
 def _traced(coreset: Coreset) -> Sizes | None:
-    ours = traced_curve(coreset)
+    ours = curves.traced_curve(coreset)
     # One size has no curve.
     if len(ours.sizes) < 2:
         return None
