@@ -13,20 +13,11 @@ from corebayes.experiments.catalogue import EXPERIMENTS, Sources, find_sources
 from corebayes.experiments.claims import Claim, all_claims
 from corebayes.experiments.figures import Figure, kl_figure, regression_figure
 from corebayes.experiments.measure import coresets_of
+from corebayes.experiments.progress import Watcher
 from corebayes.experiments.results import Results
 from corebayes.experiments.trials import Store, Trial, plan, run_missing
 
 NAMES = (*EXPERIMENTS, "geometry", "all")
-
-
-class Watcher:
-    """Told what happens; see `progress.py` for one that shows it."""
-
-    def say(self, text: str) -> None: ...
-
-    def begin(self, total: int, kept: int) -> None: ...
-
-    def done(self, trial: Trial, outcome: dict[str, Any]) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +46,7 @@ def reproduce(
     watcher: Watcher | None = None,
 ) -> Reproduction:
     """One experiment, or all: trials, tables, figures and the report page, in the folder `out`."""
-    watcher = watcher or Watcher()
+    watcher = watcher or Watcher(quiet=True)
     out.mkdir(parents=True, exist_ok=True)
     wanted = EXPERIMENTS if name == "all" else [each for each in EXPERIMENTS if each == name]
     figures: list[Figure] = []

@@ -53,14 +53,14 @@ def _prior_words(model: Any) -> str:
     prior = getattr(model, "prior", None)
     config: dict[str, Any] = {} if prior is None else prior.config()
     if set(config) != {"mean", "sd_or_cov"}:
-        return "Its prior is the one written in the model."
+        return "The prior is the one written in the model."
     mean, scale = (np.asarray(config[name], dtype=np.float64) for name in ("mean", "sd_or_cov"))
     if mean.ndim == 0 and scale.ndim == 0:
-        words = f"N({number(float(mean))}, {number(float(scale))}²) on every one"
+        words = f"N({number(float(mean))}, {number(float(scale))}²) on every parameter"
     else:
         sd = scale if scale.ndim < 2 else np.sqrt(np.diag(scale))
-        words = f"normal, with means {_range(mean)} and standard deviations {_range(sd)}"
-    return f"Their prior is {words}, on the scale of the columns as they are."
+        words = f"normal with means {_range(mean)} and standard deviations {_range(sd)}"
+    return f"Prior: {words}, in the units of the columns as given."
 
 
 def _range(values: Any) -> str:

@@ -68,7 +68,7 @@ def _effective(size: float, number: int) -> str:
     """An effective sample size beside the number of draws, which it may exceed."""
     if size <= number:
         return f"{size:,.0f} of {number:,}"
-    return f"all {number:,} (worth {size:,.0f} independent ones: draws in turn offset each other)"
+    return f"{number:,} of {number:,} (worth {size:,.0f}: successive draws offset each other)"
 
 
 def posterior(findings: Findings) -> Markup:
@@ -130,17 +130,17 @@ def chosen_rows(coreset: Coreset, measured: Measured | None) -> Markup:
     if coreset.size == 0:
         return section("rows", "Rows and weights", element("p", "The coreset has no rows."))
     landscape = None if measured is None else measured.landscape
+    shown = [figure(figures.weights_figure(coreset), _weight_words(coreset))]
     if landscape is None:
         reason = MISSING if measured is None else "No column of the rows varies."
-        beside = element("p", reason)
+        shown = [*shown, element("p", f"Where they lie among all rows: {reason}", css="soft")]
     else:
-        beside = figure(
-            figures.landscape_figure(landscape, coreset),
+        words = (
             f"{len(landscape.some):,} rows of the data (dots) and the rows of the coreset "
-            "(discs, area proportional to weight).",
+            "(discs, area proportional to weight)."
         )
-    weights = figure(figures.weights_figure(coreset), _weight_words(coreset))
-    both = element("div", weights, beside, css="pair")
+        shown.append(figure(figures.landscape_figure(landscape, coreset), words))
+    both = element("div", *shown, css="" if landscape is None else "pair")
     return section("rows", "Rows and weights", both, _row_table(coreset))
 
 

@@ -21,15 +21,18 @@ CHARACTER, GAP = 6.6, 8.0
 
 
 def number(value: float, digits: int = 4) -> str:
-    """As people write it: 29,960 and 0.0123; powers of ten only where zeros would have to be
-    counted."""
+    """As people write it: 29,960 and 0.0123; a power of ten only beyond four zeros."""
     if value == 0.0 or not math.isfinite(value):
         return f"{value + 0.0:g}"
     power = math.floor(math.log10(abs(value)))
     if not -4 <= power < 9:
         share, exponent = f"{value:.{digits - 1}e}".split("e")
-        return f"{share.replace('-', '−')}×10{str(int(exponent)).translate(SUPERSCRIPTS)}"
-    text = f"{value:,.{max(digits - 1 - power, 0)}f}".replace("-", "−")
+        return f"{_shortest(share)}×10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+    return _shortest(f"{value:,.{max(digits - 1 - power, 0)}f}")
+
+
+def _shortest(text: str) -> str:
+    text = text.replace("-", "−")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -62,15 +65,16 @@ class Scale:
         return self._log_ticks(most) if self.log else self._even_ticks(most)
 
     def apart_ticks(self, most: int) -> list[Tick]:
-        """As many of them as can stand side by side."""
-        for number in range(most, 0, -1):
-            ticks = self.ticks(number)
-            places = [float(self(tick.value)) for tick in ticks]
-            widths = [CHARACTER * len(tick.label) for tick in ticks]
-            room = zip(places[1:], places, widths[1:], widths, strict=False)
-            if all(b - a >= (v + w) / 2 + GAP for b, a, v, w in room):
-                return ticks
-        return self.ticks(1)[:1]
+        """As many of them as can stand side by side, and two rather than one."""
+        every = self.ticks(most)
+        choices = [every, *(self.ticks(k) for k in range(most - 1, 1, -1)), [every[0], every[-1]]]
+        return next((few for few in choices if len(few) > 1 and self._apart(few)), every[:1])
+
+    def _apart(self, ticks: Sequence[Tick]) -> bool:
+        places = [float(self(tick.value)) for tick in ticks]
+        halves = [CHARACTER * len(tick.label) / 2 for tick in ticks]
+        room = zip(places[1:], places, halves[1:], halves, strict=False)
+        return all(right - left >= GAP + a + b for right, left, a, b in room)
 
     def _even_ticks(self, most: int) -> list[Tick]:
         raw = (self.high - self.low) / most
