@@ -197,6 +197,6 @@ def _draw(
     return out / "demo.png"
 
 
-def _plain(curve: Curve) -> list[list[float | None]]:
+def _plain(curve: Curve) -> list[tuple[int, float | None]]:
     """Pairs for JSON, which has no infinity."""
-    return [[m, kl if np.isfinite(kl) else None] for m, kl in zip(*curve, strict=True)]
+    return [(m, kl if np.isfinite(kl) else None) for m, kl in zip(*curve, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,55 +52,70 @@ class Figure(NamedTuple):
 def kl_figure(stem: Path, results: Results, experiment: str) -> Figure:
     """The paper's figure 2a ("gaussian") or 3a ("rbf"): exact KL against size."""
     (data,) = results.sets(experiment)
-
-    def draw(figure: Any) -> None:
-        axis = figure.subplots()
-        handles = _draw_curves(axis, results.curves(experiment, data), against="size")
-        axis.set_xlabel("coreset size, at most")
-        axis.set_ylabel(KL_LABEL)
-        if data in HOUSES:
-            axis.set_title(house_heading(data), fontsize=9)
-        _add_legend(figure, handles, ncols=2)
-
-    number, what, height = (
-        ("3a", "Radial basis regression of house prices", 4.6)
-        if data in HOUSES
-        else ("2a", "Synthetic Gaussian", 4.4)
+    houses = data in HOUSES
+    number, what = (
+        ("3a", "Radial basis regression of house prices")
+        if houses
+        else ("2a", "Synthetic Gaussian")
     )
-    caption = f"Exact KL(π_w ‖ π). {which_houses(data)}{_trials(results, experiment)}"
-    title = f"Figure {number}. {what}: KL against coreset size"
-    return Figure(stem, title, caption).save((5.2, height), draw)
+    panel = (experiment, data, house_heading(data) if houses else "")
+    return Figure(
+        stem,
+        f"Figure {number}. {what}: KL against coreset size",
+        f"Exact KL(π_w ‖ π). {which_houses(data)}{_trials(results, experiment)}",
+    ).save((5.2, 4.6 if houses else 4.4), _panels(results, [[panel]], "kl", KL_LABEL, ncols=2))
 
 
 def regression_figure(stem: Path, results: Results, *, against: str) -> Figure:
     """The paper's figure 4 (`against` = "size") or 5 ("time"): one panel for each data set."""
-    experiments = [name for name in ("logistic", "poisson") if name in results.experiments()]
-    time = against == "time"
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots(len(experiments), 3, squeeze=False, sharex=not time)
-        handles: dict[str, Any] = {}
-        for line, experiment in zip(axes, experiments, strict=True):
-            sets = [name for name in TITLES if name in results.sets(experiment)]
-            for axis, data in zip(line, sets, strict=True):
-                curves = results.curves(experiment, data, "kl_normalised")
-                handles = _draw_curves(axis, curves, against=against)
-                axis.set_title(f"{experiment.capitalize()}: {TITLES[data]}", fontsize=9)
-            line[0].set_ylabel("KL / KL of the prior")
-        for axis in axes[-1]:
-            axis.set_xlabel("CPU time of construction (s)" if time else "coreset size, at most")
-        _add_legend(figure, handles, ncols=5)
-
-    number, what = ("5", "CPU time") if time else ("4", "coreset size")
+    lines = [
+        [
+            (experiment, data, f"{experiment.capitalize()}: {TITLES[data]}")
+            for data in TITLES
+            if data in results.sets(experiment)
+        ]
+        for experiment in ("logistic", "poisson")
+        if experiment in results.experiments()
+    ]
     caption = "KL(π_w ‖ π) between Laplace fits, divided by that of the prior. "
-    caption += _trials(results, experiments[0])
-    if time:
+    caption += _trials(results, lines[0][0][0])
+    if against == "time":
         caption += (
             " CPU time is that of building the coreset, on one thread; SparseVI and GIGA are read "
             "off on the way, the others are built once for every size."
         )
+    number, what = ("5", "CPU time") if against == "time" else ("4", "coreset size")
     title = f"Figure {number}. Logistic and Poisson regression: KL against {what}"
-    return Figure(stem, title, caption).save((9.5, 0.4 + 2.7 * len(experiments)), draw)
+    draw = _panels(results, lines, "kl_normalised", "KL / KL of the prior", against, ncols=5)
+    return Figure(stem, title, caption).save((9.5, 0.4 + 2.7 * len(lines)), draw)
+
+
+def _panels(
+    results: Results,
+    lines: Sequence[Sequence[tuple[str, str, str]]],
+    column: str,
+    label: str,
+    against: str = "size",
+    *,
+    ncols: int,
+) -> Callable[[Any], None]:
+    """Draws a panel for each experiment, set and title, below one legend."""
+    below = "CPU time of construction (s)" if against == "time" else "coreset size, at most"
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots(len(lines), len(lines[0]), squeeze=False, sharex=against == "size")
+        handles: dict[str, Any] = {}
+        for row, line in zip(axes, lines, strict=True):
+            for axis, (experiment, data, title) in zip(row, line, strict=True):
+                handles = _draw_curves(axis, results.curves(experiment, data, column), against)
+                axis.set_title(title, fontsize=9)
+            row[0].set_ylabel(label)
+        for axis in axes[-1]:
+            axis.set_xlabel(below)
+        where: dict[str, Any] = {"loc": "outside upper center", "ncols": ncols, "fontsize": 8.5}
+        figure.legend(list(handles.values()), [NAMES[name] for name in handles], **where)
+
+    return draw
 
 
 def house_heading(data: str) -> str:
@@ -129,7 +144,7 @@ def mark_points(axis: Any, where: Array, weights: Array, *, largest: float) -> N
         axis.scatter(*where.T, s=areas, color=BLACK, alpha=0.75, linewidths=0, zorder=4)
 
 
-def _draw_curves(axis: Any, curves: Mapping[str, Quartiles], *, against: str) -> dict[str, Any]:
+def _draw_curves(axis: Any, curves: Mapping[str, Quartiles], against: str) -> dict[str, Any]:
     """Medians as lines and quartiles as bands, against "size" or "time"; handles by method."""
     prior, time = next(iter(curves.values())).at(0), against == "time"
     paper = [curve.median for label, curve in curves.items() if label != "AnnealedSparseVI"]
@@ -159,13 +174,6 @@ def _draw_curves(axis: Any, curves: Mapping[str, Quartiles], *, against: str) ->
         axis.set_xlim(0.0, None)
     grid_lines(axis)
     return handles
-
-
-def _add_legend(figure: Any, handles: Mapping[str, Any], *, ncols: int) -> None:
-    """Above the panels, methods by their names."""
-    names = [NAMES[label] for label in handles]
-    where: dict[str, Any] = {"loc": "outside upper center", "ncols": ncols, "fontsize": 8.5}
-    figure.legend(list(handles.values()), names, **where)
 
 
 def _trials(results: Results, experiment: str) -> str:

@@ -60,7 +60,13 @@ def reproduce(
     if wanted:
         sources = find_sources(wanted, folder, watcher.say)
         trials = plan(wanted, num_trials, sources, quick=quick)
-        outcomes = _run(trials, Store(out / "trials"), workers, watcher)
+        outcomes = run_missing(
+            trials,
+            Store(out / "trials"),
+            workers=workers,
+            begin=watcher.begin,
+            show=watcher.done,
+        )
         results = Results([row for trial in trials for row in outcomes[trial]["rows"]])
         results.write(out)
         claims += all_claims(results)
@@ -77,22 +83,6 @@ def reproduce(
         quick=quick,
     )
     return Reproduction(out=out, claims=claims, figures=figures, results=results)
-
-
-def _run(
-    trials: Sequence[Trial], store: Store, workers: int | None, watcher: Watcher
-) -> dict[Trial, dict[str, Any]]:
-    """The outcomes of all trials: those that are kept, and those that are missing."""
-    outcomes = {trial: kept for trial in trials if (kept := store.read(trial)) is not None}
-    watcher.begin(len(trials), len(outcomes))
-
-    def keep(trial: Trial, outcome: dict[str, Any]) -> None:
-        outcomes[trial] = outcome
-        watcher.done(trial, outcome)
-
-    missing = [trial for trial in trials if trial not in outcomes]
-    run_missing(missing, store, workers=workers, show=keep)
-    return outcomes
 
 
 def _figures(

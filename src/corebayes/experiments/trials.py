@@ -23,6 +23,8 @@ from corebayes.experiments.registry import DATASETS
 
 # What a trial's file must be made with to count.
 FORMAT = 1
+# `measure.Outcome` as JSON has it.
+Outcome = dict[str, Any]
 
 
 class Trial(NamedTuple):
@@ -40,7 +42,7 @@ class Trial(NamedTuple):
     def settings(self) -> Experiment:
         return make_experiment(self.experiment, quick=self.quick, housing_set=self.housing)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Outcome:
         path = None if self.path is None else Path(self.path)
         return run_trial(self.settings, self.data, path, self.method, self.number)._asdict()
 
@@ -88,15 +90,15 @@ class Store:
         stem = f"{trial.experiment}-{trial.data}-{method}-{trial.number}"
         return self.folder / f"{stem}-{digest}.json"
 
-    def read(self, trial: Trial) -> dict[str, Any] | None:
+    def read(self, trial: Trial) -> Outcome | None:
         """The outcome, or None if there is none (or it was cut short by another program)."""
         try:
-            kept: dict[str, Any] = json.loads(self.path(trial).read_text(encoding="utf-8"))
+            kept: Outcome = json.loads(self.path(trial).read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
             return None
         return kept if "rows" in kept and "coresets" in kept else None
 
-    def write(self, trial: Trial, outcome: dict[str, Any]) -> None:
+    def write(self, trial: Trial, outcome: Outcome) -> None:
         write_atomically(self.path(trial), json.dumps(outcome).encode())
 
 
@@ -105,21 +107,26 @@ def run_missing(
     store: Store,
     *,
     workers: int | None,
-    show: Callable[[Trial, dict[str, Any]], None],
-) -> None:
-    """Run and keep every trial that is not in the store, on `workers` processes.
+    begin: Callable[[int, int], None] = lambda total, kept: None,
+    show: Callable[[Trial, Outcome], None] = lambda trial, outcome: None,
+) -> dict[Trial, Outcome]:
+    """All outcomes: those in the store, and the others, run on `workers` processes and kept.
 
     A trial that fails ends the run, with its error; interrupted or failed, no process stays.
     """
-    missing = [trial for trial in trials if store.read(trial) is None]
+    outcomes = {trial: kept for trial in trials if (kept := store.read(trial)) is not None}
+    missing = [trial for trial in trials if trial not in outcomes]
+    begin(len(trials), len(outcomes))
     number = min(workers or os.cpu_count() or 1, len(missing))
     serial = ((trial, trial.run()) for trial in missing)
     for trial, outcome in serial if number <= 1 else _on_processes(missing, number):
         store.write(trial, outcome)
+        outcomes[trial] = outcome
         show(trial, outcome)
+    return outcomes
 
 
-def _on_processes(trials: Sequence[Trial], number: int) -> Iterator[tuple[Trial, dict[str, Any]]]:
+def _on_processes(trials: Sequence[Trial], number: int) -> Iterator[tuple[Trial, Outcome]]:
     """Outcomes as they come."""
     # Fresh interpreters: nothing of this one, such as its threads, is inherited.
     context = multiprocessing.get_context("spawn")

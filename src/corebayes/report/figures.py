@@ -36,14 +36,9 @@ def kl_figure(sizes: Sizes, certified: Estimate | None, coreset: Coreset) -> str
     marks.append(_curve_name(ours, x, y, "coreset", "a"))
     if certified is not None:
         marks += _certified(certified, float(x(coreset.size)), y)
-    return svg.picture(
-        SIZE,
-        marks,
-        name="kl",
-        title="KL divergence against the number of rows kept",
-        description=f"From {number(max(ours.kls), 3)} nats at {ours.sizes[0]} rows to "
-        f"{number(min(ours.kls), 3)} at {ours.sizes[-1]}.",
-    )
+    first, last = number(max(ours.kls), 3), number(min(ours.kls), 3)
+    words = f"From {first} nats at {ours.sizes[0]} rows to {last} at {ours.sizes[-1]}."
+    return svg.picture("kl", SIZE, "KL divergence against the number of rows kept", words, marks)
 
 
 def _finite(curve: Curve) -> list[tuple[int, float]]:
@@ -113,13 +108,8 @@ def marginal_figure(parameter: Parameter, shares: Array | None, place: int) -> s
     name = parameter.name
     short = name if len(name) <= 26 else name[:12] + "…" + name[-13:]
     marks.append(svg.text(width / 2, 14, short, css="name", anchor="middle"))
-    return svg.picture(
-        (width, height),
-        marks,
-        name=f"marginal{place}",
-        title=f"Posterior of {name}",
-        description=description,
-    )
+    title = f"Posterior of {name}"
+    return svg.picture(f"marginal{place}", (width, height), title, description, marks)
 
 
 def weights_figure(coreset: Coreset) -> str:
@@ -132,13 +122,8 @@ def weights_figure(coreset: Coreset) -> str:
     marks = svg.vertical_axis(y, LEFT, RIGHT, "weight")
     marks.append(f'<g stroke-width="{width:.1f}" class="bars">{bars}</g>')
     marks += svg.horizontal_axis(x, BOTTOM, "rows of the coreset, largest weight first")
-    return svg.picture(
-        SIZE,
-        marks,
-        name="weights",
-        title="Weights of the coreset's rows",
-        description=f"{weights.size} weights from {number(weights[0])} to {number(weights[-1])}.",
-    )
+    words = f"{weights.size} weights from {number(weights[0])} to {number(weights[-1])}."
+    return svg.picture("weights", SIZE, "Weights of the coreset's rows", words, marks)
 
 
 def landscape_figure(landscape: Landscape, coreset: Coreset) -> str:
@@ -157,14 +142,12 @@ def landscape_figure(landscape: Landscape, coreset: Coreset) -> str:
     for k in np.argsort(-radii):
         words = f"row {coreset.indices[k]}, weight {number(float(weights[k]))}"
         marks.append(svg.circle(float(across[k]), float(up[k]), float(radii[k]), "chosen", words))
-    return svg.picture(
-        SIZE,
-        marks,
-        name="landscape",
-        title="Where the chosen rows lie among all rows",
-        description=f"{len(landscape.some):,} rows of the data as dots and the {coreset.size} "
-        "rows of the coreset as discs whose area is their weight.",
+    words = (
+        f"{len(landscape.some):,} rows of the data as dots and the {coreset.size} rows of the "
+        "coreset as discs whose area is their weight."
     )
+    title = "Where the chosen rows lie among all rows"
+    return svg.picture("landscape", SIZE, title, words, marks)
 
 
 def cost_figure(bars: list[tuple[str, float, str]]) -> str:
@@ -180,10 +163,6 @@ def cost_figure(bars: list[tuple[str, float, str]]) -> str:
             f'<rect class="disc {css}" x="10" y="{top:.1f}" width="{width:.1f}" height="9"/>'
         )
     marks += svg.horizontal_axis(x, 34.0 * len(bars) + 8.0)
-    return svg.picture(
-        (SIZE[0], 34 * len(bars) + 40),
-        marks,
-        name="cost",
-        title="Seconds of each step, on a logarithmic axis",
-        description="; ".join(f"{words} {duration(seconds)}" for words, seconds, _ in bars) + ".",
-    )
+    size, title = (SIZE[0], 34 * len(bars) + 40), "Seconds of each step, on a logarithmic axis"
+    told = "; ".join(f"{words} {duration(seconds)}" for words, seconds, _ in bars)
+    return svg.picture("cost", size, title, f"{told}.", marks)

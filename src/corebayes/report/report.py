@@ -70,15 +70,9 @@ def report(
     if data is not None:
         rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
     with show_steps(progress) as steps:
+        asked: dict[str, Any] = {"draws": int(draws), "tol": tol, "seed": seed}
         findings = find_out(
-            coreset,
-            rows,
-            draws=int(draws),
-            tol=tol,
-            seed=seed,
-            certificate=certificate,
-            executor=executor,
-            steps=steps,
+            coreset, rows, certificate=certificate, executor=executor, steps=steps, **asked
         )
     written = Report(html=page(findings, title), findings=findings)
     if out is not None:

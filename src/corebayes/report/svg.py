@@ -126,7 +126,7 @@ def _power(power: int) -> str:
 
 
 def picture(
-    size: tuple[int, int], marks: Sequence[str], *, name: str, title: str, description: str
+    name: str, size: tuple[int, int], title: str, description: str, marks: Sequence[str]
 ) -> str:
     """The drawing, with a title and a description for those who do not see it."""
     return (
