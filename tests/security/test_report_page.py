@@ -13,12 +13,7 @@ from corebayes.experiments.claims import Claim
 from corebayes.experiments.figures import Figure
 from corebayes.experiments.report import write_report
 from corebayes.report.html import escape
-from tests.report.browser import Browser, find_browser
-
-PROGRAM = find_browser()
-needs_browser = pytest.mark.skipif(
-    PROGRAM is None, reason="there is no Chromium; .ci/run installs it"
-)
+from tests.report.browser import Browser, needs_browser
 
 HOSTILE = (
     "<script>window.ran=1</script>",
@@ -44,9 +39,8 @@ INJECTED = (
 
 @pytest.fixture(scope="module")
 def browser():
-    browser = Browser(PROGRAM)
-    yield browser
-    browser.close()
+    with Browser() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")

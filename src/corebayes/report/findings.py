@@ -60,7 +60,6 @@ class Findings(NamedTuple):
 def find_out(
     coreset: Coreset,
     data: Data | None,
-    *,
     draws: int,
     tol: float,
     seed: int,

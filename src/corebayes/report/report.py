@@ -70,10 +70,8 @@ def report(
     if data is not None:
         rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
     with show_steps(progress) as steps:
-        asked: dict[str, Any] = {"draws": int(draws), "tol": tol, "seed": seed}
-        findings = find_out(
-            coreset, rows, certificate=certificate, executor=executor, steps=steps, **asked
-        )
+        asked = (int(draws), tol, seed, certificate, executor)
+        findings = find_out(coreset, rows, *asked, steps)
     written = Report(html=page(findings, title), findings=findings)
     if out is not None:
         written.save(out)
