@@ -80,7 +80,8 @@ def build(
     check_enough_rows(size, rows)
     with one_blas_thread():
         run = _Run.of(model, rows, method, seed, executor, budget)
-        run.asked = {"size": size, "tol": tol, "max_time": max_time}
+        begun = None if start is None else f"a coreset of {start.size} rows"
+        run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
         points = None if start is None else _starting_points(start, rows)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
             run.init(size, points)
