@@ -5,7 +5,7 @@ from dataclasses import is_dataclass
 import numpy as np
 
 import corebayes.constructions as constructions
-from corebayes.method_plots import LOOKS, Curve, draw_methods, look_of, place_of
+from corebayes.method_plots import LOOKS, Medians, draw_methods, look_of, place_of
 
 
 def exported():
@@ -30,8 +30,8 @@ def test_variants_keep_the_colour_and_marker_of_their_method():
 def test_figures_are_written_with_zero_and_huge_divergences(tmp_path):
     sizes, seconds = np.array([5, 10]), np.array([0.1, 0.2])
     curves = {
-        "Uniform": Curve(sizes, np.array([np.inf, 3.0]), seconds, 2.0 * seconds),
-        "GIGA + refit": Curve(sizes, np.array([1.0, 0.0]), seconds, 2.0 * seconds),
+        "Uniform": Medians(sizes, np.array([np.inf, 3.0]), seconds, 2.0 * seconds),
+        "GIGA + refit": Medians(sizes, np.array([1.0, 0.0]), seconds, 2.0 * seconds),
     }
     png, svg = draw_methods(tmp_path / "set", "a set", curves, prior_kl=10.0)
     text = svg.read_text(encoding="utf-8")

@@ -80,6 +80,8 @@ def build(
         rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
         check_enough_rows(size, rows)
         run = _Run.of(model, rows, method, seed, executor, budget, limit)
+        begun = None if start is None else f"a coreset of {start.size} rows"
+        run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
         points = None if start is None else _starting_points(start, rows)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
             run.init(size, points)
@@ -122,6 +124,7 @@ def build_path(
         rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
         check_enough_rows(wanted[-1], rows)
         run = _Run.of(model, rows, method, seed, executor, budget, limit)
+        run.asked = {"sizes": wanted, "max_time": max_time}
         with run.recorded(checkpoint, wanted), make_progress(progress, wanted[-1]) as bar:
 
             def watch(size: int, kl: Any, rate: float) -> None:
@@ -148,6 +151,7 @@ class _Run:
     fingerprint: str
     """Taken at the beginning: a hash of all that is in memory would hold up Ctrl-C at the end."""
     state: Any = None
+    asked: dict[str, Any] = field(default_factory=dict[str, Any])
     trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @classmethod
@@ -286,6 +290,7 @@ class _Run:
             "version": __version__,
             "method": repr(self.method),
             "seed": self.seed,
+            "asked": {name: value for name, value in self.asked.items() if value is not None},
             "data": self.fingerprint,
             "column_names": list(data.column_names),
             "target_name": data.target_name,

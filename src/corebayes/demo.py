@@ -11,8 +11,8 @@ import numpy as np
 
 import corebayes as cb
 from corebayes.data import as_data
-from corebayes.data.atomic import write_atomically
 from corebayes.outputs import probe_folder, write_or_keep
+from corebayes.plots import draw_kl, draw_marginals, save_figure
 from corebayes.report.cost import duration, gradient_seconds, shortest_seconds
 from corebayes.report.curves import Curve, coreset_curve, laplace_kl, uniform_curve
 from corebayes.samplers.laplace import full_posterior
@@ -27,7 +27,6 @@ FULL_NUTS_SECONDS = 6.0
 FULL_NUTS_DRAWS = 300
 # From as many rows as parameters, where no construction does well, upwards.
 CORESET_SIZES = (10, 12, 15, 20, 26, 34, 45, 55)
-
 # What is shown while a step runs; builds show how far they are by themselves.
 STEPS = {
     "generate": "generating the rows",
@@ -36,13 +35,13 @@ STEPS = {
     "full": "fitting the posterior of all rows",
     "uniform": "fitting uniform subsamples",
 }
-WITH_BAR = ("build", "sizes")
 
 Result = TypeVar("Result")
-Say = Callable[[str], None]
 
 
-def run_demo(*, num_rows: int, size: int, seed: int, out: Path, say: Say) -> dict[str, Any]:
+def run_demo(
+    *, num_rows: int, size: int, seed: int, out: Path, say: Callable[[str], None]
+) -> dict[str, Any]:
     """Run everything, say what happens, write `demo.png` into `out`; the figures as plain numbers.
 
     Cost: the build, one of several smaller sizes, one pass at 1,000 draws to certify, about eight
@@ -50,40 +49,50 @@ def run_demo(*, num_rows: int, size: int, seed: int, out: Path, say: Say) -> dic
     """
     probe_folder(out)
     out.mkdir(parents=True, exist_ok=True)
-    clock = _Clock()
-    data = clock.time("generate", lambda: as_data(generate_rows(num_rows, seed)))
-    say(
-        f"{num_rows:,} rows of logistic regression, {len(COEFFICIENTS)} correlated features and an "
-        "intercept.\n"
-    )
-    model = cb.LogisticRegression(intercept=True)
-    coreset = clock.time("build", lambda: cb.build(model, data, size=size, seed=seed))
-    say(f"build     {num_rows:,} rows became {coreset.size} weighted rows{clock.said('build')}")
-    draws = clock.time("sample", lambda: _coreset_draws(coreset, seed))
-    say(f"sample    NUTS on the coreset: 4 chains of 1,000 draws{clock.said('sample')}")
-    certificate = clock.time("certify", lambda: cb.certify(coreset, data, seed=seed + 1))
-    say(f"certify   one pass over all rows at 1,000 fresh draws{clock.said('certify')}")
-    full = clock.time("full", lambda: full_posterior(coreset.model, data))
-    say(f"compare   Laplace fit of the posterior of all rows{clock.said('full')}\n")
-    say(certificate.verdict + "\n")
-    comparison = compare(coreset, data, full, draws)
-    for line in comparison_lines(comparison):
-        say(line)
-    reference = _full_nuts(coreset.model, data, seed)
+    seconds: dict[str, float] = {}
+
+    def timed(name: str, step: Callable[[], Result]) -> Result:
+        began = time.perf_counter()
+        with show_steps(False if name in ("build", "sizes") else None) as steps:
+            steps.begin(STEPS.get(name, name))
+            result = step()
+        seconds[name] = time.perf_counter() - began
+        return result
+
+    def tell(name: str, words: str) -> None:
+        say(f"{words}, {seconds[name]:.1f} s")
+
+    data = timed("generate", lambda: as_data(generate_rows(num_rows, seed)))
+    features = f"{len(COEFFICIENTS)} correlated features and an intercept"
+    say(f"{num_rows:,} rows of logistic regression, {features}.\n")
+    given = cb.LogisticRegression(intercept=True)
+    coreset = timed("build", lambda: cb.build(given, data, size=size, seed=seed))
+    model = coreset.model
+    tell("build", f"build     {num_rows:,} rows became {coreset.size} weighted rows")
+    draws = timed("sample", lambda: _coreset_draws(coreset, seed))
+    tell("sample", "sample    NUTS on the coreset: 4 chains of 1,000 draws")
+    certificate = timed("certify", lambda: cb.certify(coreset, data, seed=seed + 1))
+    tell("certify", "certify   one pass over all rows at 1,000 fresh draws")
+    full = timed("full", lambda: full_posterior(model, data))
+    tell("full", "compare   Laplace fit of the posterior of all rows")
+    say(f"\n{certificate.verdict}\n")
+    comparison = _compare(coreset, data, full, draws)
+    say(_comparison_lines(comparison))
+    reference = _full_nuts(model, data, seed)
     if reference is not None:
         say(_nuts_line(reference, draws))
-    ours = clock.time("sizes", lambda: coreset_curve(coreset, data, full, CORESET_SIZES, seed))
-    uniform = clock.time("uniform", lambda: uniform_curve(coreset.model, data, full, seed))
-    drawn = clock.time("draw", lambda: _draw(out, coreset, certificate, draws, full, ours, uniform))
-    say(f"\nfigure    {len(ours.sizes) - 1} other sizes in one run{clock.said('sizes')}")
-    say(f"          uniform subsamples of up to {max(uniform.sizes):,} rows{clock.said('uniform')}")
+    ours = timed("sizes", lambda: coreset_curve(coreset, data, full, CORESET_SIZES, seed))
+    uniform = timed("uniform", lambda: uniform_curve(model, data, full, seed))
+    drawn = timed("draw", lambda: _draw(out, coreset, certificate, draws, full, ours, uniform))
+    tell("sizes", f"\nfigure    {len(ours.sizes) - 1} other sizes in one run")
+    tell("uniform", f"          uniform subsamples of up to {max(uniform.sizes):,} rows")
     say(f"\nThe figure is {drawn}")
     return {
         "num_rows": num_rows,
         "size": coreset.size,
         "reason": coreset.reason,
         "seed": seed,
-        "seconds": clock.seconds,
+        "seconds": seconds,
         "certificate": certificate.to_dict(),
         "comparison": comparison,
         "kl_by_size": {"coreset": _plain(ours), "uniform": _plain(uniform)},
@@ -101,42 +110,39 @@ def generate_rows(num_rows: int, seed: int) -> tuple[Array, Array]:
     return X, (rng.random(num_rows) < 1.0 / (1.0 + np.exp(-eta))).astype(np.float64)
 
 
-def compare(coreset: Coreset, data: Data, full: Gaussian, draws: Array) -> dict[str, Any]:
+def _compare(coreset: Coreset, data: Data, full: Gaussian, draws: Array) -> dict[str, Any]:
     """Coreset draws against the full posterior, and what one gradient costs on each."""
+    model, rows, weights = coreset.model, coreset.rows, coreset.weights
     sd = np.sqrt(np.square(full.factor).sum(axis=1))
     ratios = draws.std(axis=0, ddof=1) / sd
-    points = Points(coreset.indices, coreset.rows)
     return {
         "largest_mean_difference_in_sd": float(np.max(np.abs(draws.mean(axis=0) - full.mean) / sd)),
         "smallest_sd_ratio": float(ratios.min()),
         "largest_sd_ratio": float(ratios.max()),
-        "laplace_kl": laplace_kl(coreset.model, points, coreset.weights, full),
+        "laplace_kl": laplace_kl(model, Points(coreset.indices, rows), weights, full),
         "gradient_full_seconds": _plain_gradient_seconds(data),
-        "gradient_coreset_seconds": gradient_seconds(
-            coreset.model, coreset.rows, coreset.weights, repeats=1000
-        ),
+        "gradient_coreset_seconds": gradient_seconds(model, rows, weights, repeats=1000),
     }
 
 
-def comparison_lines(comparison: dict[str, Any]) -> list[str]:
-    slow, fast = comparison["gradient_full_seconds"], comparison["gradient_coreset_seconds"]
-    return [
-        f"posterior means   differ by at most {comparison['largest_mean_difference_in_sd']:.3f} "
-        "posterior sd",
-        f"posterior sds     are {comparison['smallest_sd_ratio']:.3f} to "
-        f"{comparison['largest_sd_ratio']:.3f} times the full ones",
-        f"Laplace KL        {comparison['laplace_kl']:.2g} nats, computed without sampling",
+def _comparison_lines(found: dict[str, Any]) -> str:
+    slow, fast = found["gradient_full_seconds"], found["gradient_coreset_seconds"]
+    return (
+        "posterior means   differ by at most "
+        f"{found['largest_mean_difference_in_sd']:.3f} posterior sd\n"
+        f"posterior sds     are {found['smallest_sd_ratio']:.3f} to "
+        f"{found['largest_sd_ratio']:.3f} times the full ones\n"
+        f"Laplace KL        {found['laplace_kl']:.2g} nats, computed without sampling\n"
         f"one gradient      {duration(slow)} on all rows, {duration(fast)} on the coreset: "
-        f"{slow / fast:,.0f} times faster",
-    ]
+        f"{slow / fast:,.0f} times faster"
+    )
 
 
 def _coreset_draws(coreset: Coreset, seed: int) -> Array:
     """(4000, d) NUTS draws, columns as `parameter_names`."""
     posterior = cb.sample(coreset, draws=1000, chains=4, seed=seed, progress=False).posterior
-    coefficients = posterior["beta"].values
-    intercept = posterior["intercept"].values[..., None]
-    return np.concatenate([coefficients, intercept], axis=2).reshape(-1, coreset.model.dim)
+    both = [posterior["beta"].values, posterior["intercept"].values[..., None]]
+    return np.concatenate(both, axis=2).reshape(-1, coreset.model.dim)
 
 
 def _full_nuts(model: Model, data: Data, seed: int) -> Array | None:
@@ -146,18 +152,16 @@ def _full_nuts(model: Model, data: Data, seed: int) -> Array | None:
     if seconds > FULL_NUTS_SECONDS:
         return None
     sampler = cb.NUTS(num_tune=FULL_NUTS_DRAWS, chains=1)
-    rng, posterior = np.random.default_rng(seed), Posterior(model, rows, weights)
-    draws = sampler.draw(rng, posterior, FULL_NUTS_DRAWS).flat
-    return draws
+    posterior = Posterior(model, rows, weights)
+    return sampler.draw(np.random.default_rng(seed), posterior, FULL_NUTS_DRAWS).flat
 
 
 def _nuts_line(reference: Array, draws: Array) -> str:
     sd = reference.std(axis=0, ddof=1)
     largest = float(np.max(np.abs(reference.mean(axis=0) - draws.mean(axis=0)) / sd))
-    noise = 1.0 / np.sqrt(len(reference))
     return (
         f"full-data NUTS    means differ by at most {largest:.3f} posterior sd "
-        f"({len(reference)} draws, noise about {noise:.2f})"
+        f"({len(reference)} draws, noise about {len(reference) ** -0.5:.2f})"
     )
 
 
@@ -185,41 +189,21 @@ def _draw(
     ours: Curve,
     uniform: Curve,
 ) -> Path:
-    from corebayes.plots import draw_demo
+    """Posterior marginals of coreset and full data, and KL against the number of rows kept."""
+    names = [f"β{k}" for k in range(draws.shape[1] - 1)] + ["intercept"]
+
+    def draw(figure: Any) -> None:
+        left, right = figure.subfigures(1, 2, width_ratios=[1.6, 1.0], wspace=0.04)
+        draw_marginals(left, names, draws, full, coreset.num_rows)
+        draw_kl(right.subplots(), ours, uniform, certificate.reverse_kl)
 
     path = out / "demo.png"
-    names = [f"β{k}" for k in range(draws.shape[1] - 1)] + ["intercept"]
-    figure = draw_demo(
-        names=names,
-        draws=draws,
-        full=full,
-        num_rows=coreset.num_rows,
-        ours=ours,
-        uniform=uniform,
-        certified=certificate.reverse_kl,
+    write_or_keep(
+        lambda place: save_figure((place,), (11.5, 4.4), draw, dpi=120), path, "the figure"
     )
-    write_or_keep(lambda place: write_atomically(place, figure), path, "the figure")
     return path
 
 
-def _plain(curve: Curve) -> list[list[float | None]]:
+def _plain(curve: Curve) -> list[tuple[int, float | None]]:
     """Pairs for JSON, which has no infinity."""
-    return [[m, kl if np.isfinite(kl) else None] for m, kl in zip(*curve, strict=True)]
-
-
-class _Clock:
-    """Seconds of each named step."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    def time(self, name: str, step: Callable[[], Result]) -> Result:
-        began = time.perf_counter()
-        with show_steps(False if name in WITH_BAR else None) as steps:
-            steps.begin(STEPS.get(name, name))
-            result = step()
-        self.seconds[name] = time.perf_counter() - began
-        return result
-
-    def said(self, name: str) -> str:
-        return f", {self.seconds[name]:.1f} s"
+    return [(m, kl if np.isfinite(kl) else None) for m, kl in zip(*curve, strict=True)]

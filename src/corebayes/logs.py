@@ -36,14 +36,9 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
             **getattr(record, "fields", {}),
         }
-        return json.dumps({name: _plain(value) for name, value in content.items()})
-
-
-class TextLines(logging.Formatter):
-    """The time of day and the message."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(message)s", datefmt="%H:%M:%S")
+        # JSON has no infinity.
+        endless = {n for n, v in content.items() if isinstance(v, float) and not math.isfinite(v)}
+        return json.dumps({**content, **dict.fromkeys(endless)})
 
 
 def write_lines(stream: TextIO, form: str) -> logging.Handler:
@@ -51,13 +46,9 @@ def write_lines(stream: TextIO, form: str) -> logging.Handler:
     if form not in FORMS:
         raise ValueError(f"logs are written as {' or '.join(FORMS)}, got {form!r}")
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    plain = logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    handler.setFormatter(JsonLines() if form == "json" else plain)
     logger.addHandler(handler)
     if not logger.isEnabledFor(logging.INFO):
         logger.setLevel(logging.INFO)
     return handler
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinity."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -6,15 +6,22 @@ Ito (2008) and, beyond them, of Paul Tol's muted scheme; markers tell apart what
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from corebayes.data.atomic import replacing
-from corebayes.plots import BLACK, BLUE, GREY, ORANGE, STYLE, import_matplotlib
+from corebayes.plots import (
+    BLACK,
+    BLUE,
+    GREY,
+    KL_LABEL,
+    ORANGE,
+    grid_lines,
+    note,
+    save_figure,
+)
 from corebayes.types import Array
 
 # A log axis has no room for less, and a KL this small is round-off.
@@ -46,8 +53,8 @@ LOOKS = {
 }
 
 
-class Curve(NamedTuple):
-    """Medians of one method by size."""
+class Medians(NamedTuple):
+    """Of one method, by size."""
 
     sizes: Array
     kls: Array
@@ -77,64 +84,49 @@ def _name_in(label: str) -> str | None:
     return next((name for name in names if label.startswith(name)), None)
 
 
-def draw_methods(
-    stem: Path, title: str, curves: Mapping[str, Curve], prior_kl: float
-) -> tuple[Path, Path]:
-    """KL against size, CPU time and passes over the rows, as `stem`.png and `stem`.svg."""
-    matplotlib = import_matplotlib()
-    figure_module: Any = importlib.import_module("matplotlib.figure")
-    # Text stays text, and the same figure has the same bytes.
-    style: dict[str, Any] = {**STYLE, "svg.fonttype": "none", "svg.hashsalt": "corebayes"}
-    with matplotlib.rc_context(style):
-        figure = figure_module.Figure(figsize=(13.5, 4.6), layout="constrained")
-        axes = figure.subplots(1, 3, sharey=True)
-        handles = [_draw(axes, label, curve, prior_kl) for label, curve in curves.items()]
-        left, middle, right = axes
-        for axis in axes:
-            axis.axhline(prior_kl, color=GREY, lw=0.8)
-            axis.set_xscale("log")
-            axis.set_yscale("log")
-            axis.grid(axis="y", color="#E6E6E6", lw=0.6)
-            axis.set_axisbelow(True)
-        left.annotate(
-            "prior",
-            (0.995, prior_kl),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 3),
-            textcoords="offset points",
-            ha="right",
-            fontsize=8,
-        )
-        sizes = sorted({int(size) for curve in curves.values() for size in curve.sizes})
-        left.set_xticks(sizes, [str(size) for size in sizes])
-        left.set_xticks([], minor=True)
-        left.set_xlabel("rows asked for")
-        left.set_ylabel("KL divergence from the full posterior (nats)")
-        middle.set_xlabel("CPU time of construction (s)")
-        right.set_xlabel("passes over the rows")
-        figure.suptitle(title, fontsize=10)
-        figure.legend(handles, list(curves), loc="outside right center", fontsize=8)
-        paths = stem.with_suffix(".png"), stem.with_suffix(".svg")
-        with replacing(paths[0]) as path:
-            figure.savefig(path, dpi=150, pil_kwargs={"optimize": True})
-        with replacing(paths[1]) as path:
-            figure.savefig(path, metadata={"Date": None})
-    return paths
-
-
-def _draw(axes: Any, label: str, curve: Curve, prior_kl: float) -> Any:
+def line_style(label: str) -> dict[str, Any]:
+    """How a method's line and markers are drawn."""
     look = look_of(label)
-    options = {
+    return {
         "color": look.color,
         "marker": look.marker,
         "ls": look.dashes,
-        "lw": 1.4,
-        "ms": 4.5,
         "fillstyle": look.fill,
         "markerfacecoloralt": "white",
+        "ms": 4.5,
     }
-    # A KL far above the prior's says nothing by its height: it is drawn at the edge.
-    kls = np.clip(curve.kls, FLOOR, 1e3 * prior_kl)
-    axes[1].plot(curve.seconds, kls, **options)
-    axes[2].plot(curve.passes, kls, **options)
-    return axes[0].plot(curve.sizes, kls, **options)[0]
+
+
+def draw_methods(
+    stem: Path, title: str, curves: Mapping[str, Medians], prior_kl: float
+) -> tuple[Path, Path]:
+    """KL against size, CPU time and passes over the rows, as `stem`.png and `stem`.svg."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots(1, 3, sharey=True)
+        handles: list[Any] = []
+        for label, curve in curves.items():
+            # A KL far above the prior's says nothing by its height: it is drawn at the edge.
+            kls = np.clip(curve.kls, FLOOR, 1e3 * prior_kl)
+            for axis, x in zip(axes, (curve.sizes, curve.seconds, curve.passes), strict=True):
+                lines = axis.plot(x, kls, lw=1.4, **line_style(label))
+                handles += lines if axis is axes[0] else []
+        sizes = sorted({int(size) for curve in curves.values() for size in curve.sizes})
+        names = ("rows asked for", "CPU time of construction (s)", "passes over the rows")
+        for axis, name in zip(axes, names, strict=True):
+            axis.axhline(prior_kl, color=GREY, lw=0.8)
+            axis.set_xscale("log")
+            axis.set_yscale("log")
+            axis.set_xlabel(name)
+            grid_lines(axis)
+        edge: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right", "fontsize": 8}
+        note(axes[0], "prior", (0.995, prior_kl), (0, 3), **edge)
+        axes[0].set_xticks(sizes, [str(size) for size in sizes])
+        axes[0].set_xticks([], minor=True)
+        axes[0].set_ylabel(KL_LABEL)
+        figure.suptitle(title, fontsize=10)
+        figure.legend(handles, list(curves), loc="outside right center", fontsize=8)
+
+    paths = stem.with_suffix(".png"), stem.with_suffix(".svg")
+    save_figure(paths, (13.5, 4.6), draw, dpi=150)
+    return paths

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from corebayes.data.atomic import write_atomically
 from corebayes.types import Array, Estimate, Gaussian
 
 BLUE, ORANGE, GREY, BLACK = "#0072B2", "#D55E00", "#9A9A9A", "#333333"
@@ -25,29 +27,28 @@ STYLE = {
     "legend.frameon": False,
     "savefig.dpi": 120,
 }
+KL_LABEL = "KL divergence from the full posterior (nats)"
+# Sizes, and the KL at each.
+BySize = tuple[Sequence[int], Sequence[float]]
 
 
-def draw_demo(
-    *,
-    names: Sequence[str],
-    draws: Array,
-    full: Gaussian,
-    num_rows: int,
-    ours: tuple[Sequence[int], Sequence[float]],
-    uniform: tuple[Sequence[int], Sequence[float]],
-    certified: Estimate | None,
-) -> bytes:
-    """Posterior marginals of coreset and full data, and KL against the number of rows kept: PNG."""
+def save_figure(
+    paths: Sequence[Path], size: tuple[float, float], draw: Callable[[Any], None], dpi: int = 160
+) -> None:
+    """Draw on an empty figure of `size` inches and write it, as .png or .svg, the same bytes every
+    time."""
     matplotlib = import_matplotlib()
-    figure_module: Any = importlib.import_module("matplotlib.figure")
-    with matplotlib.rc_context(STYLE):
-        figure = figure_module.Figure(figsize=(11.5, 4.4), layout="constrained")
-        left, right = figure.subfigures(1, 2, width_ratios=[1.6, 1.0], wspace=0.04)
-        draw_marginals(left, names, draws, full, num_rows)
-        draw_kl(right.subplots(), ours, uniform, certified)
-        picture = io.BytesIO()
-        figure.savefig(picture, format="png", pil_kwargs={"optimize": True})
-    return picture.getvalue()
+    module: Any = importlib.import_module("matplotlib.figure")
+    # Text stays text, and identifiers do not depend on the clock.
+    style = {**STYLE, "svg.fonttype": "none", "svg.hashsalt": paths[0].stem}
+    with matplotlib.rc_context(style):
+        figure = module.Figure(figsize=size, layout="constrained")
+        draw(figure)
+        for path in paths:
+            form, buffer = path.suffix[1:], io.BytesIO()
+            how = {"png": {"pil_kwargs": {"optimize": True}}, "svg": {"metadata": {"Date": None}}}
+            figure.savefig(buffer, format=form, dpi=dpi, **how[form])
+            write_atomically(path, buffer.getvalue())
 
 
 def draw_marginals(
@@ -56,23 +57,22 @@ def draw_marginals(
     """One small panel for each parameter: full posterior filled, coreset draws as a line."""
     columns = 5
     axes = figure.subplots(-(-len(names) // columns), columns, squeeze=False).ravel()
-    sd = np.sqrt(np.square(full.factor).sum(axis=1))
+    sds = np.sqrt(np.square(full.factor).sum(axis=1))
     handles: list[Any] = []
-    for k, (name, axis) in enumerate(zip(names, axes, strict=False)):
-        low = min(float(full.mean[k] - 4.0 * sd[k]), float(draws[:, k].min()))
-        high = max(float(full.mean[k] + 4.0 * sd[k]), float(draws[:, k].max()))
-        grid: Array = np.linspace(low, high, 200)
+    for name, axis, own, mean, sd in zip(names, axes, draws.T, full.mean, sds, strict=False):
+        low, high = min(mean - 4.0 * sd, own.min()), max(mean + 4.0 * sd, own.max())
+        grid: Array = np.linspace(float(low), float(high), 200)
         # N(mean, sd²) has height 1/√(2π) in units of its sd
-        density = np.exp(-0.5 * ((grid - full.mean[k]) / sd[k]) ** 2) / np.sqrt(2.0 * np.pi)
+        density = np.exp(-0.5 * ((grid - mean) / sd) ** 2) / np.sqrt(2.0 * np.pi)
         handles = [
             axis.fill_between(grid, density, color=GREY, alpha=0.45, linewidth=0),
-            axis.plot(grid, sd[k] * smooth_density(draws[:, k], grid), color=BLUE, lw=1.6)[0],
+            axis.plot(grid, sd * smooth_density(own, grid), color=BLUE, lw=1.6)[0],
         ]
         axis.set_title(name, fontsize=9, pad=3)
         axis.set_ylim(0.0, None)
         axis.set_yticks([])
         axis.spines["left"].set_visible(False)
-        axis.set_xticks(_two_ticks(full.mean[k] - 2.5 * sd[k], full.mean[k] + 2.5 * sd[k]))
+        axis.set_xticks(_two_ticks(mean - 2.5 * sd, mean + 2.5 * sd))
         axis.tick_params(labelsize=8, length=3)
     for axis in axes[len(names) :]:
         axis.set_visible(False)
@@ -80,12 +80,7 @@ def draw_marginals(
     figure.legend(handles, labels, loc="outside upper center", ncols=2, fontsize=9)
 
 
-def draw_kl(
-    axis: Any,
-    ours: tuple[Sequence[int], Sequence[float]],
-    uniform: tuple[Sequence[int], Sequence[float]],
-    certified: Estimate | None,
-) -> None:
+def draw_kl(axis: Any, ours: BySize, uniform: BySize, certified: Estimate | None) -> None:
     """KL of the coreset as it grew, of uniform subsamples, and as certified."""
     largest = max(kl for kl in (*ours[1], *uniform[1]) if np.isfinite(kl))
     for (sizes, kls), color, dashes in ((uniform, ORANGE, "--"), (ours, BLUE, "-")):
@@ -93,33 +88,35 @@ def draw_kl(
         # An infinite KL is shown, not left out: an arrow above everything else.
         beyond = [size for size, kl in zip(sizes, kls, strict=True) if not np.isfinite(kl)]
         axis.plot(beyond, [10.0 * largest] * len(beyond), color=color, marker="^", ls="", ms=6)
+    style: dict[str, Any] = {"va": "center", "fontsize": 9, "fontweight": "bold"}
     for (sizes, kls), text, color, offset, side in (
         (uniform, "uniform subsample", ORANGE, (6, 8), "left"),
         (ours, "coreset", BLUE, (-6, -8), "right"),
     ):
         if sizes:
             middle = (len(sizes) - 1) // 2
-            _label(axis, text, (sizes[middle], kls[middle]), color, offset, side)
+            note(axis, text, (sizes[middle], kls[middle]), offset, color=color, ha=side, **style)
     if certified is not None and certified.value > 0.0:
-        size, error = ours[0][-1], 2.0 * certified.standard_error
+        at, error = (ours[0][-1], certified.value), 2.0 * certified.standard_error
         # A log axis has no room for zero: the lower end stops a decade below.
-        lower = min(error, 0.9 * certified.value)
-        axis.errorbar(
-            [size],
-            [certified.value],
-            yerr=[[lower], [error]],
-            color=BLACK,
-            marker="D",
-            ms=5,
-            capsize=3,
-            lw=1.2,
-            zorder=5,
-        )
-        _label(axis, "certified", (size, certified.value), BLACK, (9, 0), "left")
+        ends = [[min(error, 0.9 * certified.value)], [error]]
+        mark: dict[str, Any] = {"color": BLACK, "marker": "D", "ms": 5, "capsize": 3, "lw": 1.2}
+        axis.errorbar([at[0]], [at[1]], yerr=ends, zorder=5, **mark)
+        note(axis, "certified", at, (9, 0), color=BLACK, **style)
     axis.set_xlabel("rows asked for")
-    axis.set_ylabel("KL divergence from the full posterior (nats)")
+    axis.set_ylabel(KL_LABEL)
+    grid_lines(axis)
+
+
+def grid_lines(axis: Any) -> None:
+    """Light ones, behind everything."""
     axis.grid(axis="y", color="#E6E6E6", lw=0.6)
     axis.set_axisbelow(True)
+
+
+def note(axis: Any, text: str, at: Any, offset: tuple[int, int], **style: Any) -> None:
+    """Words beside a point."""
+    axis.annotate(text, at, xytext=offset, textcoords="offset points", **style)
 
 
 def smooth_density(values: Array, grid: Array, shares: Array | None = None) -> Array:
@@ -152,19 +149,3 @@ def _two_ticks(low: float, high: float) -> list[float]:
     round_numbers = ticker.MaxNLocator(nbins=4).tick_values(low, high)
     inside = [float(tick) for tick in round_numbers if low <= tick <= high]
     return [inside[0], inside[-1]]
-
-
-def _label(
-    axis: Any, text: str, at: tuple[float, float], color: str, offset: tuple[int, int], side: str
-) -> None:
-    axis.annotate(
-        text,
-        at,
-        xytext=offset,
-        textcoords="offset points",
-        color=color,
-        ha=side,
-        va="center",
-        fontsize=9,
-        fontweight="bold",
-    )

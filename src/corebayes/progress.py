@@ -3,61 +3,44 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Protocol
+from typing import Any
 
 from corebayes.types import Estimate
 
 
-class Progress(Protocol):
-    """Shown after every step of a build."""
+class Progress:
+    """Shown after every step of a build; this one shows nothing."""
 
-    def __enter__(self) -> Progress: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def show(self, size: int, kl: Estimate | None, rows_per_second: float) -> None: ...
-
-
-class Quiet:
-    """No output."""
-
-    def __enter__(self) -> Quiet:
+    def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
         return None
 
     def show(self, size: int, kl: Estimate | None, rows_per_second: float) -> None:
-        return None
+        """How far it is."""
 
 
-class Bar:
+class Bar(Progress):
     """Size, KL, rows per second and time left, by rich, on standard error."""
 
     def __init__(self, size: int | None):
+        from rich import progress
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
 
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("[bold]coreset"),
-            BarColumn(bar_width=28),
-            TextColumn("{task.fields[size]}"),
-            TextColumn("KL ≈ {task.fields[kl]}"),
-            TextColumn("{task.fields[speed]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+        self._bar = progress.Progress(
+            progress.SpinnerColumn(),
+            progress.TextColumn("[bold]coreset"),
+            progress.BarColumn(bar_width=28),
+            progress.TextColumn("{task.fields[size]}"),
+            progress.TextColumn("KL ≈ {task.fields[kl]}"),
+            progress.TextColumn("{task.fields[speed]}"),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("left"),
+            progress.TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self._size = size
+        self._of = "" if size is None else f"/{size}"
         self._task: Any = self._bar.add_task("build", total=size, size="0 rows", kl="…", speed="")
 
     def __enter__(self) -> Bar:
@@ -68,11 +51,10 @@ class Bar:
         self._bar.stop()
 
     def show(self, size: int, kl: Estimate | None, rows_per_second: float) -> None:
-        of = "" if self._size is None else f"/{self._size}"
         self._bar.update(
             self._task,
             completed=size,
-            size=f"{size}{of} rows",
+            size=f"{size}{self._of} rows",
             kl="…" if kl is None else f"{kl.value:.3g}",
             speed=f"{_short(rows_per_second)} rows/s",
         )
@@ -81,14 +63,17 @@ class Bar:
 def make_progress(wanted: bool | None, size: int | None) -> Progress:
     """A bar when asked for, or by default when standard error is a terminal and rich is there."""
     if wanted is None:
-        wanted = sys.stderr.isatty() and has_rich()
-    if not wanted:
-        return Quiet()
-    if not has_rich():
+        wanted = is_watched()
+    if wanted and not has_rich():
         raise ModuleNotFoundError(
             'the progress bar needs rich: pip install "corebayes[progress]", or progress=False'
         )
-    return Bar(size)
+    return Bar(size) if wanted else Progress()
+
+
+def is_watched() -> bool:
+    """Whether somebody may look at a bar."""
+    return sys.stderr.isatty() and has_rich()
 
 
 def has_rich() -> bool:

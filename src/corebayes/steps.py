@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from corebayes.progress import has_rich
+from corebayes.progress import is_watched
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import Executor, Pass, Shard
-
-Advance = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Watched:
-    """An executor that says how many of a pass's rows are done."""
+    """An executor that says how many of a pass's rows are done, and of how many."""
 
     executor: Executor
-    advance: Advance
+    advance: Callable[[int, int], None]
 
     def map(self, work: Pass, shards: Sequence[Shard]) -> Generator[Any]:
         total = sum(shard.stop - shard.start for shard in shards)
@@ -37,47 +34,38 @@ class Watched:
 
 
 class Steps:
-    """Says nothing."""
+    """One line on standard error: the step, how far its pass over the rows is, the time. Without a
+    bar it says nothing."""
+
+    def __init__(self, bar: Any = None):
+        self._bar = bar
+        self._task = None if bar is None else bar.add_task("", total=None)
 
     def begin(self, words: str) -> None:
         """The next step, in words."""
+        if self._bar is not None:
+            self._bar.reset(self._task, total=None, description=words)
 
     def watch(self, executor: Executor | None) -> Executor | None:
         """The executor, its passes shown as part of the step under way."""
-        return executor
-
-
-class ShownSteps(Steps):
-    """One line on standard error: the step, how far its pass over the rows is, the time."""
-
-    def __init__(self, bar: Any):
-        self._bar = bar
-        self._task = bar.add_task("", total=None)
-
-    def begin(self, words: str) -> None:
-        self._bar.reset(self._task, total=None, description=words)
-
-    def watch(self, executor: Executor | None) -> Executor | None:
-        return Watched(executor or Inline(), self._advance)
-
-    def _advance(self, done: int, total: int) -> None:
-        self._bar.update(self._task, completed=done, total=total)
+        if self._bar is None:
+            return executor
+        return Watched(
+            executor or Inline(),
+            lambda done, total: self._bar.update(self._task, completed=done, total=total),
+        )
 
 
 @contextmanager
 def show_steps(wanted: bool | None = None) -> Generator[Steps]:
     """A bar when asked for, or by default when standard error is a terminal and rich is there."""
-    if wanted is False or (wanted is None and not (sys.stderr.isatty() and has_rich())):
+    if not (is_watched() if wanted is None else wanted):
         yield Steps()
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=28),
-        TimeElapsedColumn(),
-    )
+    words = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), words, BarColumn(bar_width=28), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield ShownSteps(bar)
+        yield Steps(bar)

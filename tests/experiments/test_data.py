@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from corebayes.experiments import datasets, housing, registry
-from corebayes.experiments.catalogue import find_sources
+from corebayes.experiments import datasets, registry
+from corebayes.experiments.catalogue import find_sources, house_model
 from corebayes.experiments.registry import DATASETS, DataUnavailableError, locate
 
 
@@ -130,14 +130,14 @@ def test_generated_sets_are_like_the_stored_ones(data_folder):
 def test_house_prices_are_stretched_and_have_the_paper_basis(data_folder):
     path = data_folder / "king_county_sales.npz"
     plain = datasets.house_prices(path, 0, num_rows=500, per_scale=3)
-    prices = datasets.house_prices(path, 0, num_rows=500, per_scale=3, extent=housing.EXTENT)
+    prices = datasets.house_prices(path, 0, num_rows=500, per_scale=3, extent=datasets.EXTENT)
     assert np.array_equal(plain.y, prices.y)
     assert prices.features.shape == (500, 19)
     ratio = np.ptp(prices.where, axis=0) / np.ptp(plain.where, axis=0)
     with np.load(path) as stored:
         full = [np.ptp(stored["latitude"]), np.ptp(stored["longitude"])]
-    assert np.allclose(ratio, np.array(housing.EXTENT) / full)
-    model = housing.model_of(prices.y)
+    assert np.allclose(ratio, np.array(datasets.EXTENT) / full)
+    model = house_model(prices.y)
     assert model.noise_sd**2 == pytest.approx(np.var(prices.y))
     assert np.asarray(model.prior.mean) == pytest.approx(prices.y.mean())
 

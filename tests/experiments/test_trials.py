@@ -102,13 +102,13 @@ def test_kept_trials_are_not_run_again(tmp_path, monkeypatch):
     monkeypatch.setattr(Trial, "run", run)
     planned = plan(["gaussian"], 2, NOTHING, quick=True)
     store = Store(tmp_path)
-    run_missing(planned[:4], store, workers=1, show=lambda *_: None)
-    run_missing(planned, store, workers=1, show=lambda *_: None)
+    run_missing(planned[:4], store, workers=1)
+    run_missing(planned, store, workers=1)
     assert ran == planned
     # A file that was cut short is as good as none.
     path = store.path(planned[5])
     path.write_bytes(path.read_bytes()[:-5])
-    run_missing(planned, store, workers=1, show=lambda *_: None)
+    run_missing(planned, store, workers=1)
     assert ran == [*planned, planned[5]]
     assert json.loads(path.read_text())["rows"]
 
@@ -133,7 +133,7 @@ def test_a_trial_that_fails_is_named(tmp_path):
         for method in ("GIGA", "Uniform")
     ]
     with pytest.raises(FileNotFoundError) as failed:
-        run_missing(planned, Store(tmp_path / "kept"), workers=2, show=lambda *_: None)
+        run_missing(planned, Store(tmp_path / "kept"), workers=2)
     assert "in the trial: rbf uk_prices" in failed.value.__notes__[0]
 
 

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 # As root there is no sandbox; without a network there is nobody to talk to.
 FLAGS = (
@@ -36,10 +38,16 @@ def find_browser() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
+PROGRAM = find_browser()
+needs_browser = pytest.mark.skipif(
+    PROGRAM is None, reason="there is no Chromium; .ci/run installs it"
+)
+
+
 class Browser:
     """One page, driven; `events` are what the page did: requests, log entries, exceptions."""
 
-    def __init__(self, program: str):
+    def __init__(self, program: str | None = PROGRAM):
         self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
@@ -61,6 +69,12 @@ class Browser:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._call(f"{domain}.enable")
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def open(self, page: Path, *, width: int, dark: bool = False, media: str = "") -> None:
         """Load a page on a screen of this width, in light or dark, or as on paper."""

@@ -2,11 +2,10 @@
 
 import pytest
 
-from tests.report.browser import Browser, find_browser
+from tests.report.browser import Browser, needs_browser
 from tests.report.pages import full_report
 
-PROGRAM = find_browser()
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium; .ci/run installs it")
+pytestmark = needs_browser
 
 # Boxes of all figures, and how many of their marks can be seen.
 FIGURES = """
@@ -28,9 +27,8 @@ COLOURS = "[getComputedStyle(document.body).backgroundColor, getComputedStyle(do
 
 @pytest.fixture(scope="module")
 def browser():
-    browser = Browser(PROGRAM)
-    yield browser
-    browser.close()
+    with Browser() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")

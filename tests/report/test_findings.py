@@ -29,7 +29,7 @@ def test_the_correction_leads_to_the_full_posterior():
     shifts = [parameter.shift for parameter in found.parameters]
     assert np.allclose(shifts, expected, atol=0.1)
     full_sd = np.sqrt(np.square(full.factor).sum(axis=1))
-    assert np.allclose([p.corrected_sd for p in found.parameters], full_sd, rtol=0.06)
+    assert np.allclose([p.corrected[1] for p in found.parameters], full_sd, rtol=0.06)
     assert found.measured.shares.sum() == pytest.approx(1.0)
     assert found.drawn.stats is None and found.drawn.num_gradients == 0.0
 

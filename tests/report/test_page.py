@@ -128,7 +128,7 @@ def test_without_rows_the_page_says_what_is_missing(tmp_path):
     page = Reader(report.html)
     assert "written without the rows" in page.text and "needs the rows" in page.text
     assert report.findings.measured is None
-    assert all(parameter.corrected_mean is None for parameter in report.findings.parameters)
+    assert all(parameter.corrected is None for parameter in report.findings.parameters)
     assert page.tags["svg"] == 4 + 2
 
 
@@ -162,6 +162,36 @@ def test_an_infinite_kl_is_drawn_as_an_arrow():
     model, data = linear()
     drawing = kl_figure(sizes, None, weighted(model, data, [0, 1], 1.0))
     assert drawing.count("l-4 -8Z") == 1 and "nan" not in drawing and "inf" not in drawing[200:]
+
+
+def test_the_call_to_reproduce_is_what_was_asked_for():
+    model, data = linear()
+    by_tol = cb.build(model, data, tol=0.5, seed=3)
+    assert by_tol.provenance["asked"] == {"tol": 0.5}
+    text = Reader(cb.report(by_tol, draws=100).html).text
+    assert "build(model, data, tol=0.5, method=" in text and f"size={by_tol.size}" not in text
+    first = cb.build_path(model, data, sizes=[3, 6], seed=3)[0]
+    text = Reader(cb.report(first, draws=100).html).text
+    assert "build_path(model, data, sizes=[3, 6]," in text
+
+
+def test_the_prior_is_at_the_top():
+    model, data = linear()
+    sds = 5.0 * 10.0 ** np.arange(model.dim)
+    for prior, words in (
+        (cb.Normal(0.0, 1.0), "Prior: N(0, 1²) on every parameter"),
+        (cb.Normal(sds, sds), f"standard deviations from 5 to {sds[-1]:,.0f}, in the units"),
+    ):
+        own = replace(model, prior=prior, bound=None).bind(data)
+        page = Reader(cb.report(replace(near(model, data), model=own), draws=100).html)
+        assert words in page.text[: page.text.index("How far")]
+
+
+def test_an_effective_size_above_the_number_of_draws_is_explained():
+    from corebayes.report.sections import _effective
+
+    assert _effective(843.2, 1000) == "843 of 1,000"
+    assert _effective(1747.0, 1000).startswith("1,000 of 1,000 (worth 1,747")
 
 
 @pytest.mark.parametrize("size", [0, 1])

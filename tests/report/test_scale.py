@@ -1,11 +1,13 @@
 """Axes: where numbers go, and which are written."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corebayes.report.scale import Scale, spanning
+from corebayes.report.svg import Scale, number, spanning
 
 
 def test_ends_go_to_ends_and_the_middle_between():
@@ -43,6 +45,24 @@ def test_ticks_are_round_numbers():
         "10⁻³",
     ]
     assert labels(Scale(low=15.0, high=90.0, start=0, stop=1, log=True)) == ["20", "50"]
+
+
+def test_numbers_are_as_people_write_them():
+    values = [29961.7, 0.01234567, -1.5, 0.0, 1e6, 2.5e-7, -3e12, 99.999, 9.9999e-5, np.inf]
+    assert [number(value) for value in values] == [
+        *("29,962", "0.01235", "−1.5", "0", "1,000,000", "2.5×10⁻⁷", "−3×10¹²", "100"),
+        *("1×10⁻⁴", "inf"),
+    ]
+    assert number(0.0144, 2) == "0.014" and number(1234.5, 2) == "1,234"
+
+
+@given(low=st.floats(-1e5, 1e5), width=st.floats(1e-4, 1e5), room=st.floats(60, 400))
+def test_labels_do_not_touch(low, width, room):
+    scale = Scale(low=low, high=low + width, start=0.0, stop=room)
+    ticks = scale.apart_ticks(5)
+    assert 1 <= len(ticks) <= 6
+    ends = [(float(scale(t.value)), 3.3 * len(t.label)) for t in ticks]
+    assert all(b - w > a + v for (a, v), (b, w) in pairwise(ends))
 
 
 @given(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -43,7 +42,7 @@ def reproduce(
     Finished trials are kept in the folder: after an interruption the same command goes on.
     """
     from corebayes.experiments import reproduce as runner
-    from corebayes.experiments.progress import Shown
+    from corebayes.experiments.progress import Watcher
     from corebayes.experiments.registry import data_folder
 
     if experiment not in runner.NAMES:
@@ -54,12 +53,13 @@ def reproduce(
     if workers is not None and workers < 1:
         raise ValueError(f"--workers must be at least 1, got {workers}")
     folder = data_folder(data)
-    with Shown() as watcher:
+    command = f"corebayes reproduce {experiment} --trials {num_trials}{' --quick' * quick}"
+    with Watcher() as watcher:
         try:
             done = runner.reproduce(
                 experiment,
                 out=out,
-                command=_command(experiment, num_trials, quick),
+                command=command,
                 num_trials=num_trials,
                 quick=quick,
                 folder=folder,
@@ -72,15 +72,6 @@ def reproduce(
                 "and the same command goes on from there"
             )
             sys.exit(exit_code())
-    _summarise(done)
-
-
-def _command(experiment: str, num_trials: int, quick: bool) -> str:
-    words = ["corebayes", "reproduce", experiment, "--trials", str(num_trials)]
-    return shlex.join([*words, "--quick"] if quick else words)
-
-
-def _summarise(done: Any) -> None:
     failed = [claim for claim in done.claims if not claim.holds]
     print(f"{len(done.claims) - len(failed)} of {len(done.claims)} claims hold")
     for claim in failed:

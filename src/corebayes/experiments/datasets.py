@@ -12,6 +12,11 @@ from corebayes.types import Array
 
 LOGISTIC = ("synth_lr", "ds1", "phishing")
 POISSON = ("synth_poiss", "biketrips", "airportdelays")
+# The paper's house prices, and what stands in for them where they cannot be had.
+HOUSES = {"uk_prices": "England and Wales, 2018", "king_county_sales": "King County, 2014–2015"}
+# The scales of the radial functions, 0.2° to 2°, are made for England and Wales. Most of them
+# hardly vary over a county, so the map of the stand-in is stretched to this size.
+EXTENT = (5.8, 8.0)
 
 
 def regression(path: Path) -> tuple[Array, Array]:
@@ -34,7 +39,7 @@ def synthetic_logistic(
     rng: np.random.Generator, num_rows: int = 500, theta: tuple[float, ...] = (3.0, 3.0, 0.0)
 ) -> tuple[Array, Array]:
     """x ~ N(0, I), y ∈ {−1, 1} with P(y = 1) = 1/(1 + exp(−zᵀθ)), z = (x, 1)."""
-    X = np.column_stack([rng.normal(size=(num_rows, len(theta) - 1)), np.ones(num_rows)])
+    X = _with_intercept(rng, num_rows, len(theta))
     probability = 1.0 / (1.0 + np.exp(-X @ np.array(theta)))
     return whitened(X), np.where(rng.random(num_rows) < probability, 1.0, -1.0)
 
@@ -43,9 +48,16 @@ def synthetic_poisson(
     rng: np.random.Generator, num_rows: int = 500, theta: tuple[float, ...] = (1.0, 0.0)
 ) -> tuple[Array, Array]:
     """x ~ N(0, I), y ~ Poisson(log(1 + exp(zᵀθ))), z = (x, 1)."""
-    X = np.column_stack([rng.normal(size=(num_rows, len(theta) - 1)), np.ones(num_rows)])
-    rate = np.logaddexp(0.0, X @ np.array(theta))
-    return whitened(X), rng.poisson(rate).astype(np.float64)
+    X = _with_intercept(rng, num_rows, len(theta))
+    return whitened(X), rng.poisson(np.logaddexp(0.0, X @ np.array(theta))).astype(np.float64)
+
+
+def _with_intercept(rng: np.random.Generator, num_rows: int, dim: int) -> Array:
+    return np.column_stack([rng.normal(size=(num_rows, dim - 1)), np.ones(num_rows)])
+
+
+# Sets that the paper describes well enough to be made again where the files cannot be had.
+GENERATORS = {"synth_lr": synthetic_logistic, "synth_poiss": synthetic_poisson}
 
 
 def gaussian(seed: int, num_rows: int = 1000, dim: int = 200) -> Array:
@@ -55,12 +67,10 @@ def gaussian(seed: int, num_rows: int = 1000, dim: int = 200) -> Array:
 
 
 class HousePrices(NamedTuple):
-    """Sales on a map, and the radial functions of the regression on it."""
+    """Sales on a map (latitude, longitude), log prices, and radial functions of the place."""
 
     where: Array
-    """Latitude and longitude, (n, 2)."""
     y: Array
-    """Log prices."""
     basis: RadialBasis
 
     @property
@@ -78,8 +88,7 @@ def house_prices(
 ) -> HousePrices:
     """A random subset of the sales in a file, and the paper's basis on it (K = 301 by default).
 
-    With an `extent` in degrees of latitude and longitude the map is stretched to it first, since
-    the scales of the basis are in degrees too.
+    The map is stretched to the `extent`, in degrees of latitude and longitude, if there is one.
     """
     rng = np.random.default_rng(seed)
     sales = _sales(path)

@@ -90,7 +90,6 @@ class Manifold:
 
         Its length is in the Fisher metric. Shape (points, N).
         """
-        start = weights[active]
         metric = self.metric(weights)[np.ix_(active, active)]
         velocity = direction[active]
         velocity = velocity / np.sqrt(velocity @ metric @ velocity)
@@ -108,10 +107,8 @@ class Manifold:
             bend = -0.5 * np.linalg.solve(gram, third)
             return np.concatenate([speed, bend.astype(np.float64)])
 
-        times = np.linspace(0.0, length, points)
-        answer = solve_ivp(
-            slope, (0.0, length), np.concatenate([start, velocity]), t_eval=times, rtol=1e-8
-        )
+        times, begin = np.linspace(0.0, length, points), np.concatenate([weights[active], velocity])
+        answer = solve_ivp(slope, (0.0, length), begin, t_eval=times, rtol=1e-8)
         path = np.zeros((answer.y.shape[1], self.num_rows))
         path[:, active] = answer.y[: active.size].T
         return path
@@ -127,13 +124,10 @@ def logistic_manifold(num_rows: int = 100, seed: int = 3) -> Manifold:
     return Manifold(-np.logaddexp(0.0, -np.outer(x * y, grid)), prior / prior.sum())
 
 
-def no_rows() -> Indices:
-    return np.empty(0, dtype=np.int64)
-
-
 def fixed_plane(manifold: Manifold, reference: Array, num_rows: int) -> list[Array]:
     """Hilbert coresets: rows and weights as the one plane at π_`reference` has them."""
-    active, path = no_rows(), [np.zeros(manifold.num_rows)]
+    active: Indices = np.empty(0, dtype=np.int64)
+    path = [np.zeros(manifold.num_rows)]
     for _ in range(num_rows):
         active = np.append(active, manifold.best_row(reference, path[-1], active))
         path.append(manifold.solution(reference, active))
@@ -145,7 +139,8 @@ def moving_plane(manifold: Manifold, num_rows: int) -> tuple[list[Array], Indice
 
     The coresets of 0, 1, … rows, and the rows in the order in which they were chosen.
     """
-    active, path = no_rows(), [np.zeros(manifold.num_rows)]
+    active: Indices = np.empty(0, dtype=np.int64)
+    path = [np.zeros(manifold.num_rows)]
     for _ in range(num_rows):
         active = np.append(active, manifold.best_row(path[-1], path[-1], active))
         path.append(minimise(manifold, path[-1], active)[-1])

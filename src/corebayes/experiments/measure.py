@@ -6,8 +6,7 @@ import time
 import warnings
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from corebayes.constructions import Construction
 from corebayes.constructions.construction import PathConstruction
 from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
-from corebayes.experiments.experiment import Experiment
+from corebayes.experiments.catalogue import Experiment
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace, full_posterior
@@ -30,34 +29,22 @@ from corebayes.types import Array, Block, Data, Gaussian, Indices, Model
 METHOD_SEEDS = 1000
 # Rows that suffice to compile and import everything before the clock runs.
 WARM_UP_ROWS = 60
-
-
-@dataclass(frozen=True)
-class Row:
-    """One coreset, as in the tables of results."""
-
-    experiment: str
-    data: str
-    method: str
-    trial: int
-    seed: int
-    size_asked: int
-    """M: greedy iterations, or rows asked for. The coreset has no more rows than that."""
-    size: int
-    kl: float
-    """KL(π_w ‖ π) in nats: exact for conjugate models, between Laplace fits for others."""
-    kl_normalised: float
-    """Divided by the KL of the prior."""
-    cpu_seconds: float
-    """CPU time of the process until this coreset was there, on one thread of BLAS."""
+# What this process has run before.
+_warmed: set[tuple[str, str, str]] = set()
 
 
 class Outcome(NamedTuple):
-    """What is kept of a trial."""
+    """What is kept of a trial: a row of the results for each size, and coresets for the pictures.
+
+    `size_asked` is M, greedy iterations or rows asked for; the coreset has no more rows. `kl` is
+    KL(π_w ‖ π) in nats, exact for conjugate models, between Laplace fits for others;
+    `kl_normalised` is divided by the KL of the prior. `cpu_seconds` are those of the process until
+    the coreset was there, on one thread of BLAS.
+    """
 
     rows: list[dict[str, Any]]
     coresets: dict[str, dict[str, list[float]]]
-    """Row numbers and weights by M, for the pictures of coresets."""
+    """Row numbers and weights by M."""
 
 
 class Snapshot(NamedTuple):
@@ -82,29 +69,33 @@ def run_trial(
     rows: list[dict[str, Any]] = []
     for snapshot in snapshots:
         kl = yardstick.kl(snapshot.rows, snapshot.weights)
-        row = Row(
-            experiment=experiment.name,
-            data=name,
-            method=label,
-            trial=trial,
-            seed=seed,
-            size_asked=snapshot.size_asked,
-            size=int(snapshot.weights.size),
-            kl=kl,
-            kl_normalised=kl / yardstick.prior_kl,
-            cpu_seconds=snapshot.cpu_seconds,
+        rows.append(
+            {
+                "experiment": experiment.name,
+                "data": name,
+                "method": label,
+                "trial": trial,
+                "seed": seed,
+                "size_asked": snapshot.size_asked,
+                "size": int(snapshot.weights.size),
+                "kl": kl,
+                "kl_normalised": kl / yardstick.prior_kl,
+                "cpu_seconds": snapshot.cpu_seconds,
+            }
         )
-        rows.append(asdict(row))
-    coresets = {str(snapshot.size_asked): _plain(snapshot) for snapshot in snapshots}
-    return Outcome(rows, coresets if trial == 0 else {})
+    coresets: dict[str, dict[str, list[float]]] = {
+        str(one.size_asked): {"indices": one.indices.tolist(), "weights": one.weights.tolist()}
+        for one in (snapshots if trial == 0 else ())
+    }
+    return Outcome(rows, coresets)
 
 
-@contextmanager
-def _dependent_columns() -> Generator[None]:
-    """Hundreds of radial functions on one map are nearly dependent; here that is known."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "columns", UserWarning)
-        yield
+def coresets_of(outcome: Mapping[str, Any]) -> dict[int, tuple[Indices, Array]]:
+    """Row numbers and weights by M of a trial that was kept."""
+    return {
+        int(size): (np.array(kept["indices"], dtype=np.int64), np.array(kept["weights"]))
+        for size, kept in outcome["coresets"].items()
+    }
 
 
 @dataclass(frozen=True)
@@ -135,36 +126,24 @@ class Yardstick:
 def _snapshots(
     experiment: Experiment, model: Model, data: Data, method: Construction, seed: int
 ) -> Iterator[Snapshot]:
-    empty = data.take(np.empty(0, dtype=np.int64))
-    yield Snapshot(0, np.empty(0, dtype=np.int64), empty, np.empty(0), 0.0)
-    if isinstance(method, PathConstruction) and experiment.shared_run:
-        yield from _one_run(experiment, model, data, method, seed)
-    elif isinstance(method, PathConstruction | cb.Uniform):
-        yield from _one_build_a_size(experiment, model, data, method, seed)
-    else:
+    """The empty coreset, then one of each size: from one run, or from a build each."""
+    nothing = np.empty(0, dtype=np.int64)
+    yield Snapshot(0, nothing, data.take(nothing), np.empty(0), 0.0)
+    if not isinstance(method, PathConstruction | cb.Uniform):
         yield from _on_the_way(experiment, model, data, method, seed)
-
-
-def _one_run(
-    experiment: Experiment, model: Model, data: Data, method: Construction, seed: int
-) -> Iterator[Snapshot]:
-    began = time.process_time()
-    coresets = cb.build_path(
-        model, data, sizes=experiment.sizes, method=method, seed=seed, progress=False
-    )
-    seconds = time.process_time() - began
-    for size, coreset in zip(experiment.sizes, coresets, strict=True):
-        yield Snapshot(size, coreset.indices, coreset.rows, coreset.weights, seconds)
-
-
-def _one_build_a_size(
-    experiment: Experiment, model: Model, data: Data, method: Construction, seed: int
-) -> Iterator[Snapshot]:
-    for size in experiment.sizes:
+        return
+    one_run = experiment.shared_run and isinstance(method, PathConstruction)
+    for sizes in [experiment.sizes] if one_run else [(size,) for size in experiment.sizes]:
         began = time.process_time()
-        coreset = cb.build(model, data, size=size, method=method, seed=seed, progress=False)
+        if one_run:
+            built = cb.build_path(
+                model, data, sizes=sizes, method=method, seed=seed, progress=False
+            )
+        else:
+            built = [cb.build(model, data, size=sizes[0], method=method, seed=seed, progress=False)]
         seconds = time.process_time() - began
-        yield Snapshot(size, coreset.indices, coreset.rows, coreset.weights, seconds)
+        for size, coreset in zip(sizes, built, strict=True):
+            yield Snapshot(size, coreset.indices, coreset.rows, coreset.weights, seconds)
 
 
 def _on_the_way(
@@ -178,29 +157,21 @@ def _on_the_way(
     for iteration in range(1, wanted[-1] + 1):
         state, info = method.step(rng, problem, state)
         seconds = time.process_time() - began
-        # A method that is done stays where it is.
-        passed = wanted if info.done is not None else [size for size in wanted if size == iteration]
-        for size in passed:
-            if size >= iteration:
-                yield Snapshot(
-                    size, state.points.indices, state.points.rows, state.weights, seconds
-                )
+        for size in wanted:
+            # A method that is done stays where it is.
+            if size == iteration or (info.done is not None and size > iteration):
+                points = state.points
+                yield Snapshot(size, points.indices, points.rows, state.weights, seconds)
         if info.done is not None:
             return
-
-
-@cache
-def _warmed() -> set[tuple[str, str, str]]:
-    """What this process has run before."""
-    return set()
 
 
 def _warm_up(experiment: Experiment, name: str, path: Path | None, label: str) -> None:
     """One step on few rows, so that nobody's time holds imports and compilation."""
     key = (experiment.name, name, label)
-    if key in _warmed():
+    if key in _warmed:
         return
-    _warmed().add(key)
+    _warmed.add(key)
     model, given = experiment.load(name, path, 0)
     few = as_data(given).take(np.arange(WARM_UP_ROWS))
     data = as_data(dict(few.fields))
@@ -209,13 +180,9 @@ def _warm_up(experiment: Experiment, name: str, path: Path | None, label: str) -
     method.step(rng, problem, method.init(rng, problem, 2))
 
 
-def _plain(snapshot: Snapshot) -> dict[str, list[float]]:
-    return {"indices": snapshot.indices.tolist(), "weights": snapshot.weights.tolist()}
-
-
-def coresets_of(outcome: Mapping[str, Any]) -> dict[int, tuple[Indices, Array]]:
-    """Row numbers and weights by M of a trial that was kept."""
-    return {
-        int(size): (np.array(kept["indices"], dtype=np.int64), np.array(kept["weights"]))
-        for size, kept in outcome["coresets"].items()
-    }
+@contextmanager
+def _dependent_columns() -> Generator[None]:
+    """Hundreds of radial functions on one map are nearly dependent; here that is known."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "columns", UserWarning)
+        yield

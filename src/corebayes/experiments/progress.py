@@ -8,21 +8,20 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from corebayes.experiments.experiment import NAMES
-from corebayes.experiments.reproduce import Watcher
+from corebayes.experiments.catalogue import NAMES
 from corebayes.experiments.trials import Trial
 
 
-class Shown(Watcher):
-    """On standard error."""
+class Watcher:
+    """Told what happens, and says it on standard error; a quiet one says nothing."""
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False, markup=False)
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._console = Console(stderr=True, highlight=False, markup=False, quiet=quiet)
         self._bar: Progress | None = None
         self._task: Any = None
         self._total = self._done = 0
 
-    def __enter__(self) -> Shown:
+    def __enter__(self) -> Watcher:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -41,32 +40,21 @@ class Shown(Watcher):
         self._total, self._done = total, kept
         if kept:
             self.say(f"{kept} of {total} trials are kept from before")
-        if self._console.is_terminal and kept < total:
-            self._bar = Progress(
-                TextColumn("trials"),
-                BarColumn(bar_width=28),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("{task.fields[last]}"),
-                console=self._console,
-            )
+        if self._console.is_terminal and not self._console.quiet and kept < total:
+            columns = (BarColumn(bar_width=28), MofNCompleteColumn(), TimeElapsedColumn())
+            last = TextColumn("{task.fields[last]}")
+            self._bar = Progress(TextColumn("trials"), *columns, last, console=self._console)
             self._task = self._bar.add_task("trials", total=total, completed=kept, last="")
             self._bar.start()
 
     def done(self, trial: Trial, outcome: Mapping[str, Any]) -> None:
         self._done += 1
-        text = describe(trial, outcome)
+        last = outcome["rows"][-1]
+        text = (
+            f"{trial.data}, {NAMES[trial.method]}, trial {trial.number + 1}: KL {last['kl']:.2g} "
+            f"at M = {last['size_asked']}, {last['cpu_seconds']:.1f} s CPU"
+        )
         if self._bar is not None:
             self._bar.update(self._task, completed=self._done, last=text)
-            return
-        self.say(f"[{self._done}/{self._total}] {text}")
-
-
-def describe(trial: Trial, outcome: Mapping[str, Any]) -> str:
-    """A finished trial in one line."""
-    last = outcome["rows"][-1]
-    where = trial.experiment if trial.data == trial.experiment else trial.data
-    return (
-        f"{where}, {NAMES[trial.method]}, trial {trial.number + 1}: KL {last['kl']:.2g} at "
-        f"M = {last['size_asked']}, {last['cpu_seconds']:.1f} s CPU"
-    )
+        else:
+            self.say(f"[{self._done}/{self._total}] {text}")

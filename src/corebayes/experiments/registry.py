@@ -1,8 +1,8 @@
 """The data sets of the experiments: where each is published, its checksum and its licence.
 
 A set is looked for in the folder that the user names (`--data DIR`, or COREBAYES_DATA) and nowhere
-else when there is one; otherwise it is downloaded once, by pooch, into the cache of the user.
-Whatever its way here, a file whose SHA-256 is not the registered one is refused.
+else when there is one; otherwise pooch downloads it once into the user's cache. A file whose
+SHA-256 is not the registered one is refused either way.
 """
 
 from __future__ import annotations
@@ -14,81 +14,65 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-AUTHORS = "https://github.com/trevorcampbell/bayesian-coresets"
+AUTHORS = "https://github.com/trevorcampbell/bayesian-coresets/raw"
 # Seconds to wait for a server that does not answer.
 TIMEOUT = 20
+SHA256 = {
+    "synth_lr": "49a8ed13262e80e6a9347c75ed7b0192bb220037a23a6bf22b5e057e0ee07a49",
+    "ds1": "33ffb2df19794dc46f06a850dd3a0181548434d898742c76baf2bea7b27d6b73",
+    "phishing": "63ed646e6dd7479564c6b9686d7e251e450808703c80086bf79daa4d05fba1c5",
+    "synth_poiss": "45fbcc0330b4ade2cd491d07e1498bdb50a6464b713b9abf7d00120ff141e9ce",
+    "biketrips": "47e02bcfc1e4608430221caa62c7bf0cda8f6df0dae577471dae27e893b6ee25",
+    "airportdelays": "bc3ad40f818088a38d9af3a980e4ecc7358ce06d548f16f3a45eb299fc1a55e4",
+    "biketrips_large": "4e9a48df9bc457a67255370c7253d0a2a6b11e307ddab99a1102f8e2add2f1dc",
+    "uk_prices": "77a09a25de4b68d4db42c6c96a704141854a71b9419ceb6761d3a8894cb9d490",
+    "king_county_sales": "6227c52c158ee308d018814362da3a79631597970661219eab6f31e86ef76ec6",
+}
+BY_THE_AUTHORS = {
+    "synth_lr": "synthetic logistic regression, 2 covariates",
+    "ds1": "chemical reactivity, 10 covariates",
+    "phishing": "phishing websites, 10 principal components",
+    "synth_poiss": "synthetic Poisson regression, 1 covariate",
+    "biketrips": "bike trips an hour by weather and season, 8 covariates",
+    "airportdelays": "delayed flights a day by weather, 15 covariates",
+    "biketrips_large": "bike trips, all 15,641 hours",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """One file."""
+    """One file; `url` is None where it has no stable public address."""
 
     file: str
     sha256: str
     description: str
     licence: str
     url: str | None = None
-    """None for what is published nowhere under a stable address: such files come by hand."""
 
 
-def _by_the_authors(name: str, sha256: str, description: str) -> Dataset:
-    commit = "63354127953a432c0f35087cf5b75166f652a5f5"
+def _by_the_authors(name: str) -> Dataset:
+    # This address serves files of the repository and of its large file storage alike.
+    url = f"{AUTHORS}/63354127953a432c0f35087cf5b75166f652a5f5/examples/data/{name}.npz"
     return Dataset(
         file=f"{name}.npz",
-        sha256=sha256,
-        description=description,
+        sha256=SHA256[name],
+        description=BY_THE_AUTHORS[name],
         licence="MIT (the authors' repository)",
-        # This address serves files of the repository and of its large file storage alike.
-        url=f"{AUTHORS}/raw/{commit}/examples/data/{name}.npz",
+        url=url,
     )
 
 
-DATASETS = {
-    "synth_lr": _by_the_authors(
-        "synth_lr",
-        "49a8ed13262e80e6a9347c75ed7b0192bb220037a23a6bf22b5e057e0ee07a49",
-        "synthetic logistic regression, 2 covariates",
-    ),
-    "ds1": _by_the_authors(
-        "ds1",
-        "33ffb2df19794dc46f06a850dd3a0181548434d898742c76baf2bea7b27d6b73",
-        "chemical reactivity, 10 covariates",
-    ),
-    "phishing": _by_the_authors(
-        "phishing",
-        "63ed646e6dd7479564c6b9686d7e251e450808703c80086bf79daa4d05fba1c5",
-        "phishing websites, 10 principal components",
-    ),
-    "synth_poiss": _by_the_authors(
-        "synth_poiss",
-        "45fbcc0330b4ade2cd491d07e1498bdb50a6464b713b9abf7d00120ff141e9ce",
-        "synthetic Poisson regression, 1 covariate",
-    ),
-    "biketrips": _by_the_authors(
-        "biketrips",
-        "47e02bcfc1e4608430221caa62c7bf0cda8f6df0dae577471dae27e893b6ee25",
-        "bike trips an hour by weather and season, 8 covariates",
-    ),
-    "airportdelays": _by_the_authors(
-        "airportdelays",
-        "bc3ad40f818088a38d9af3a980e4ecc7358ce06d548f16f3a45eb299fc1a55e4",
-        "delayed flights a day by weather, 15 covariates",
-    ),
-    "biketrips_large": _by_the_authors(
-        "biketrips_large",
-        "4e9a48df9bc457a67255370c7253d0a2a6b11e307ddab99a1102f8e2add2f1dc",
-        "bike trips, all 15,641 hours",
-    ),
+DATASETS = {name: _by_the_authors(name) for name in BY_THE_AUTHORS} | {
     "uk_prices": Dataset(
         file="prices2018.npy",
-        sha256="77a09a25de4b68d4db42c6c96a704141854a71b9419ceb6761d3a8894cb9d490",
+        sha256=SHA256["uk_prices"],
         description="house sales in England and Wales in 2018: latitude, longitude, price",
         licence="Open Government Licence 3.0 (HM Land Registry), CC BY 4.0 (GeoNames)",
-        url=f"{AUTHORS}/raw/4e7d6ef08667af9335bbdd51fb8d7e6e98dd4d0d/examples/data/prices2018.npy",
+        url=f"{AUTHORS}/4e7d6ef08667af9335bbdd51fb8d7e6e98dd4d0d/examples/data/prices2018.npy",
     ),
     "king_county_sales": Dataset(
         file="king_county_sales.npz",
-        sha256="6227c52c158ee308d018814362da3a79631597970661219eab6f31e86ef76ec6",
+        sha256=SHA256["king_county_sales"],
         description="21,613 house sales in King County, Washington, 2014 and 2015",
         licence="public records of the county (CC0)",
     ),
@@ -96,7 +80,7 @@ DATASETS = {
 
 
 class DataUnavailableError(OSError):
-    """A data set is neither in the folder nor to be downloaded."""
+    """A data set is neither in the folder nor downloadable."""
 
 
 def data_folder(given: str | Path | None = None) -> Path | None:
@@ -119,16 +103,17 @@ def locate(name: str, folder: Path | None) -> Path:
     if folder is None:
         return _download(dataset)
     path = folder / dataset.file
+    source = "" if dataset.url is None else f" from {dataset.url}"
     if not path.is_file():
         raise DataUnavailableError(
             f"{dataset.file} is not in {folder}, and nothing is downloaded when a folder is named; "
-            f"put it there{_from(dataset)}, or leave out --data and COREBAYES_DATA"
+            f"put it there{source}, or leave out --data and COREBAYES_DATA"
         )
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != dataset.sha256:
         raise ValueError(
             f"{path} is not the published file: its SHA-256 is {found}, not {dataset.sha256}; "
-            f"fetch it again{_from(dataset)}"
+            f"fetch it again{source}"
         )
     return path
 
@@ -151,25 +136,21 @@ def _download(dataset: Dataset) -> Path:
     except OSError as error:
         # What requests says of a missing network takes five lines; its kind is enough.
         raise DataUnavailableError(
-            f"cannot download {dataset.file}{_from(dataset)} ({type(error).__name__}); without a "
-            "network, name a folder that has it, by --data DIR or COREBAYES_DATA"
+            f"cannot download {dataset.file} from {dataset.url} ({type(error).__name__}); without "
+            "a network, name a folder that has it, by --data DIR or COREBAYES_DATA"
         ) from error
     return Path(kept)
-
-
-def _from(dataset: Dataset) -> str:
-    return "" if dataset.url is None else f" from {dataset.url}"
 
 
 def _import_pooch() -> Any:
     try:
         pooch = importlib.import_module("pooch")
-        # Its own words on every download would break up the progress.
-        pooch.get_logger().setLevel("WARNING")
     except ImportError as error:
         raise ImportError(
             'downloading data needs pooch: pip install "corebayes[experiments]", or name a folder '
             "that has the data, by --data DIR or COREBAYES_DATA",
             name="pooch",
         ) from error
+    # Its own words on every download would break up the progress.
+    pooch.get_logger().setLevel("WARNING")
     return pooch

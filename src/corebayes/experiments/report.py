@@ -3,67 +3,26 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from corebayes.data.atomic import write_atomically
 from corebayes.experiments.claims import Claim
 from corebayes.experiments.figures import Figure
 from corebayes.experiments.registry import DATASETS
+from corebayes.report.html import Markup, document, element, escape, figure, section, table
 from corebayes.version import __version__
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto;
-       padding: 0 1rem; }
-h1, h2 { line-height: 1.2; }
-h2 { margin-top: 2.5rem; }
-table { border-collapse: collapse; width: 100%; font-size: 0.9rem; }
-th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem;
-         border-bottom: 1px solid #ddd; }
-td.holds { color: #00573f; white-space: nowrap; }
-td.fails { color: #a03c00; font-weight: 600; white-space: nowrap; }
-figure { margin: 1.5rem 0; }
-figure img { max-width: 100%; height: auto; }
-figcaption { font-size: 0.9rem; color: #444; }
-code { background: #f3f3f3; padding: 0.1rem 0.3rem; }
-"""
-
-
-def write_report(
-    path: Path,
-    *,
-    command: str,
-    claims: Sequence[Claim],
-    figures: Sequence[Figure],
-    trials: Mapping[str, int],
-    files: Mapping[str, Path | None],
-    quick: bool,
-) -> None:
-    """The report page."""
-    kept = sum(claim.holds for claim in claims)
-    counts = ", ".join(f"{name} {number}" for name, number in trials.items())
-    parts = [
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>Sparse variational "
-        "inference, "
-        f"reproduced</title><style>{STYLE}</style>",
-        "<h1>Sparse variational inference, reproduced</h1>",
-        "<p>Every experiment of Campbell and Beronov, “Sparse Variational Inference: Bayesian "
-        "Coresets from Scratch” (NeurIPS 2019), run again with corebayes "
-        f"{escape(__version__)}, with its default method as one more line. Made by</p>",
-        f"<p><code>{escape(command)}</code></p>",
-        f"<p>Trials: {escape(counts)}.{_quick_note(quick)}</p>" if trials else "",
-        f"<h2>Claims</h2><p>{kept} of {len(claims)} hold. {escape(HOW)}</p>{_claims(claims)}"
-        if claims
-        else "",
-        "<h2>Figures</h2>",
-        *(_figure(figure) for figure in figures),
-        f"<h2>Settings</h2><p>{escape(SETTINGS)}</p>",
-        f"<h2>Data</h2>{_data(files)}" if files else "",
-    ]
-    write_atomically(path, "\n".join(part for part in parts if part).encode())
-
-
+TITLE = "Sparse variational inference, reproduced"
+INTRODUCTION = (
+    "Every experiment of Campbell and Beronov, “Sparse Variational Inference: Bayesian Coresets "
+    f"from Scratch” (NeurIPS 2019), run again with corebayes {__version__}, with its default "
+    "method as one more line. Made by"
+)
+QUICK = (
+    " This is the quick version: smaller data, fewer sizes and a tenth of the weight updates, to "
+    "see that everything works."
+)
 HOW = (
     "All numbers are medians over the trials, of KL(π_w ‖ π) in nats unless another unit is named. "
     "Where the paper leaves open how much counts, the number in brackets is the one used here."
@@ -80,6 +39,34 @@ SETTINGS = (
 )
 
 
+def write_report(
+    path: Path,
+    *,
+    command: str,
+    claims: Sequence[Claim],
+    figures: Sequence[Figure],
+    trials: Mapping[str, int],
+    files: Mapping[str, Path | None],
+    quick: bool,
+) -> None:
+    """The report page."""
+    body = [element("h1", TITLE), element("p", INTRODUCTION), element("pre", command)]
+    if trials:
+        counts = ", ".join(f"{name} {number}" for name, number in trials.items())
+        body.append(element("p", f"Trials: {counts}.{QUICK if quick else ''}"))
+    if claims:
+        words = f"{sum(claim.holds for claim in claims)} of {len(claims)} hold. {HOW}"
+        header = ("section", "data", "claim", "measured", "verdict")
+        found = table("The paper's claims", header, map(_claim, claims), css="words")
+        body.append(section("claims", "Claims", element("p", words), found))
+    body.append(section("figures", "Figures", *map(_figure, figures)))
+    body.append(section("settings", "Settings", element("p", SETTINGS)))
+    if files:
+        header = ("set", "what it is", "SHA-256", "licence")
+        body.append(section("data", "Data", table("Sets", header, _sets(files), css="words")))
+    write_atomically(path, document(TITLE, *body).encode())
+
+
 def claims_markdown(claims: Sequence[Claim]) -> str:
     """The claims as a table for the documentation."""
     lines = ["| section | data | claim | measured | |", "|---|---|---|---|---|"]
@@ -91,47 +78,23 @@ def claims_markdown(claims: Sequence[Claim]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _claims(claims: Sequence[Claim]) -> str:
-    head = "<tr><th>section</th><th>data</th><th>claim</th><th>measured</th><th></th></tr>"
-    rows = [
-        f"<tr><td>{escape(claim.source)}</td><td>{escape(claim.data)}</td>"
-        f"<td>{escape(claim.statement)}</td><td>{escape(claim.measured)}</td>"
-        f"<td class='{'holds' if claim.holds else 'fails'}'>{claim.verdict}</td></tr>"
-        for claim in claims
-    ]
-    return f"<table>{head}{''.join(rows)}</table>"
+def _claim(claim: Claim) -> Sequence[object]:
+    verdict = element("span", claim.verdict, css="good" if claim.holds else "bad")
+    return claim.source, claim.data, claim.statement, claim.measured, verdict
 
 
-def _figure(figure: Figure) -> str:
-    picture = base64.b64encode(figure.png.read_bytes()).decode()
-    return (
-        f"<figure><img alt='{escape(figure.title)}' src='data:image/png;base64,{picture}'>"
-        f"<figcaption><b>{escape(figure.title)}.</b> {escape(figure.caption)}</figcaption></figure>"
-    )
+def _figure(shown: Figure) -> Markup:
+    picture = base64.b64encode(shown.png.read_bytes()).decode()
+    image = f'<img alt="{escape(shown.title)}" src="data:image/png;base64,{picture}">'
+    return figure(image, element("b", f"{shown.title}."), f" {shown.caption}")
 
 
-def _data(files: Mapping[str, Path | None]) -> str:
-    head = "<tr><th>set</th><th>what it is</th><th>SHA-256</th><th>licence</th></tr>"
-    rows: list[str] = []
+def _sets(files: Mapping[str, Path | None]) -> Iterator[Sequence[object]]:
     for name, path in files.items():
         dataset = DATASETS[name]
-        checksum = f"<code>{dataset.sha256[:16]}…</code>"
-        what = escape(dataset.description)
+        what, checksum = dataset.description, f"{dataset.sha256[:16]}…"
         if path is None:
-            checksum, what = "", f"{what}; generated here as the paper describes it"
-        source = what if dataset.url is None else f"<a href='{escape(dataset.url)}'>{what}</a>"
-        rows.append(
-            f"<tr><td>{escape(name)}</td><td>{source}</td><td>{checksum}</td>"
-            f"<td>{escape(dataset.licence)}</td></tr>"
-        )
-    return f"<table>{head}{''.join(rows)}</table>"
-
-
-def _quick_note(quick: bool) -> str:
-    return (
-        " This is the quick version: smaller data, fewer sizes and a tenth of the weight updates, "
-        "to see "
-        "that everything works."
-        if quick
-        else ""
-    )
+            what, checksum = f"{what}; generated here as the paper describes it", ""
+        if dataset.url is not None:
+            what = Markup(f'<a href="{escape(dataset.url)}">{escape(what)}</a>')
+        yield name, what, checksum, dataset.licence

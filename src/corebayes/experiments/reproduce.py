@@ -1,4 +1,4 @@
-"""Run experiments, then draw and write all that is known from the trials that are kept."""
+"""All of it: trials, tables, figures, claims and the report, in one folder."""
 
 from __future__ import annotations
 
@@ -8,32 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from corebayes.data.atomic import write_atomically
-from corebayes.experiments import (
-    gaussian_figure,
-    geometry_figure,
-    housing_figure,
-    regression,
-    report,
-)
+from corebayes.experiments import geometry_figure, pictures, report
 from corebayes.experiments.catalogue import EXPERIMENTS, Sources, find_sources
 from corebayes.experiments.claims import Claim, all_claims
-from corebayes.experiments.figures import Figure, regression_figure
+from corebayes.experiments.figures import Figure, kl_figure, regression_figure
 from corebayes.experiments.measure import coresets_of
-from corebayes.experiments.results import Results, collect
+from corebayes.experiments.progress import Watcher
+from corebayes.experiments.results import Results
 from corebayes.experiments.trials import Store, Trial, plan, run_missing
 from corebayes.outputs import ROOM, probe_folder
 
 NAMES = (*EXPERIMENTS, "geometry", "all")
-
-
-class Watcher:
-    """Told what happens; see `progress.py` for one that shows it."""
-
-    def say(self, text: str) -> None: ...
-
-    def begin(self, total: int, kept: int) -> None: ...
-
-    def done(self, trial: Trial, outcome: dict[str, Any]) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +47,7 @@ def reproduce(
     watcher: Watcher | None = None,
 ) -> Reproduction:
     """One experiment, or all: trials, tables, figures and the report page, in the folder `out`."""
-    watcher = watcher or Watcher()
+    watcher = watcher or Watcher(quiet=True)
     probe_folder(out, 20 * ROOM)
     out.mkdir(parents=True, exist_ok=True)
     wanted = EXPERIMENTS if name == "all" else [each for each in EXPERIMENTS if each == name]
@@ -77,9 +62,14 @@ def reproduce(
     if wanted:
         sources = find_sources(wanted, folder, watcher.say)
         trials = plan(wanted, num_trials, sources, quick=quick)
-        store = Store(out / "trials")
-        outcomes = _run(trials, store, workers, watcher)
-        results = collect(outcomes[trial] for trial in trials)
+        outcomes = run_missing(
+            trials,
+            Store(out / "trials"),
+            workers=workers,
+            begin=watcher.begin,
+            show=watcher.done,
+        )
+        results = Results([row for trial in trials for row in outcomes[trial]["rows"]])
         results.write(out)
         claims += all_claims(results)
         watcher.say("drawing the figures")
@@ -97,22 +87,6 @@ def reproduce(
     return Reproduction(out=out, claims=claims, figures=figures, results=results)
 
 
-def _run(
-    trials: Sequence[Trial], store: Store, workers: int | None, watcher: Watcher
-) -> dict[Trial, dict[str, Any]]:
-    """The outcomes of all trials: those that are kept, and those that are missing."""
-    outcomes = {trial: kept for trial in trials if (kept := store.read(trial)) is not None}
-    missing = [trial for trial in trials if trial not in outcomes]
-    watcher.begin(len(trials), len(outcomes))
-
-    def keep(trial: Trial, outcome: dict[str, Any]) -> None:
-        outcomes[trial] = outcome
-        watcher.done(trial, outcome)
-
-    run_missing(missing, store, workers=workers, show=keep)
-    return outcomes
-
-
 def _figures(
     out: Path,
     results: Results,
@@ -128,18 +102,16 @@ def _figures(
         if trial.method == "SparseVI" and trial.number == 0
     }
     if "gaussian" in grown:
-        drawn.append(gaussian_figure.kl_figure(out / "figure-2a-gaussian-kl", results))
+        drawn.append(kl_figure(out / "figure-2a-gaussian-kl", results, "gaussian"))
         stem = out / "figure-2b-gaussian-coresets"
-        drawn.append(gaussian_figure.coreset_figure(stem, grown["gaussian"], quick=quick))
+        drawn.append(pictures.gaussian_figure(stem, grown["gaussian"], quick=quick))
     if "rbf" in grown:
-        drawn.append(housing_figure.kl_figure(out / "figure-3a-houses-kl", results))
-        stem, path = out / "figure-3b-houses-map", sources.files[sources.housing]
-        if path is not None:
-            drawn.append(
-                housing_figure.map_figure(stem, sources.housing, path, grown["rbf"], quick=quick)
-            )
+        drawn.append(kl_figure(out / "figure-3a-houses-kl", results, "rbf"))
+        stem, name = out / "figure-3b-houses-map", sources.housing
+        if (path := sources.files[name]) is not None:
+            drawn.append(pictures.house_figure(stem, name, path, grown["rbf"], quick=quick))
     if {"logistic", "poisson"} & set(grown):
         for number, against in ((4, "size"), (5, "time")):
             stem = out / f"figure-{number}-regression-{against}"
-            drawn.append(regression_figure(stem, results, regression.TITLES, against=against))
+            drawn.append(regression_figure(stem, results, against=against))
     return drawn

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import importlib
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from corebayes.data.atomic import write_atomically
-from corebayes.experiments.measure import Row
 from corebayes.types import Array
 
-COLUMNS = tuple(field.name for field in fields(Row))
 
-
-class Curve(NamedTuple):
-    """Quartiles over the trials, by M."""
+class Quartiles(NamedTuple):
+    """Over the trials of one method, by M; seconds are median CPU seconds."""
 
     sizes: Array
     lower: Array
     median: Array
     upper: Array
     seconds: Array
-    """Median CPU seconds."""
 
     def at(self, size: int) -> float:
         """The median at one M."""
@@ -47,52 +43,39 @@ class Results:
         return list(dict.fromkeys(row["experiment"] for row in self.rows))
 
     def sets(self, experiment: str) -> list[str]:
-        rows = (row for row in self.rows if row["experiment"] == experiment)
-        return list(dict.fromkeys(row["data"] for row in rows))
+        return list(dict.fromkeys(r["data"] for r in self.rows if r["experiment"] == experiment))
 
     def num_trials(self, experiment: str) -> int:
         return len({row["trial"] for row in self.rows if row["experiment"] == experiment})
 
-    def curves(self, experiment: str, data: str, column: str = "kl") -> dict[str, Curve]:
+    def curves(self, experiment: str, data: str, column: str = "kl") -> dict[str, Quartiles]:
         """By method."""
-        rows = [r for r in self.rows if (r["experiment"], r["data"]) == (experiment, data)]
-        methods = dict.fromkeys(row["method"] for row in rows)
-        return {
-            method: _curve([row for row in rows if row["method"] == method], column)
-            for method in methods
-        }
+        by_method: dict[str, list[Mapping[str, Any]]] = {}
+        for row in self.rows:
+            if (row["experiment"], row["data"]) == (experiment, data):
+                by_method.setdefault(row["method"], []).append(row)
+        return {method: _quartiles(rows, column) for method, rows in by_method.items()}
 
-    def write(self, folder: Path) -> list[Path]:
+    def write(self, folder: Path) -> None:
         """results.csv and results.parquet."""
         pyarrow = importlib.import_module("pyarrow")
         csv: Any = importlib.import_module("pyarrow.csv")
         parquet: Any = importlib.import_module("pyarrow.parquet")
-        table = pyarrow.table({name: [row[name] for row in self.rows] for name in COLUMNS})
-        paths = [folder / "results.csv", folder / "results.parquet"]
-        for path, write in zip(paths, (csv.write_csv, parquet.write_table), strict=True):
+        table = pyarrow.table({name: [row[name] for row in self.rows] for name in self.rows[0]})
+        for suffix, write in (("csv", csv.write_csv), ("parquet", parquet.write_table)):
             buffer = io.BytesIO()
             write(table, buffer)
-            write_atomically(path, buffer.getvalue())
-        return paths
+            write_atomically(folder / f"results.{suffix}", buffer.getvalue())
 
 
-def collect(outcomes: Iterable[Mapping[str, Any]]) -> Results:
-    """The rows of all outcomes."""
-    return Results([row for outcome in outcomes for row in outcome["rows"]])
-
-
-def _curve(rows: Sequence[Mapping[str, Any]], column: str) -> Curve:
+def _quartiles(rows: Sequence[Mapping[str, Any]], column: str) -> Quartiles:
     sizes = sorted({int(row["size_asked"]) for row in rows})
-    values = [[row[column] for row in rows if row["size_asked"] == size] for size in sizes]
-    seconds = [
-        float(np.median([row["cpu_seconds"] for row in rows if row["size_asked"] == size]))
-        for size in sizes
-    ]
-    lower, median, upper = np.array([_quartiles(group) for group in values]).T
-    return Curve(np.array(sizes, dtype=np.float64), lower, median, upper, np.array(seconds))
-
-
-def _quartiles(values: Sequence[float]) -> Array:
-    """Order statistics without interpolation where a KL is infinite: inf − inf is no number."""
-    method = "linear" if np.all(np.isfinite(values)) else "lower"
-    return np.quantile(values, [0.25, 0.5, 0.75], method=method)
+    found: list[Array] = []
+    for size in sizes:
+        here = [row for row in rows if row["size_asked"] == size]
+        values = [row[column] for row in here]
+        # No interpolation where a KL is infinite: inf − inf is no number.
+        method = "linear" if np.all(np.isfinite(values)) else "lower"
+        seconds = np.median([row["cpu_seconds"] for row in here])
+        found.append(np.append(np.quantile(values, [0.25, 0.5, 0.75], method=method), seconds))
+    return Quartiles(np.array(sizes, dtype=np.float64), *np.array(found).T)

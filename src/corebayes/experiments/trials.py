@@ -1,6 +1,6 @@
 """Trials on worker processes, each kept in a small file as soon as it is done.
 
-A run that was interrupted goes on where it stopped: a trial whose file is there, made with the
+A run that was interrupted continues where it stopped: a trial whose file is there, made with the
 same settings on the same data, is not run again.
 """
 
@@ -12,18 +12,19 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corebayes.data.atomic import write_atomically
-from corebayes.experiments.catalogue import Sources, make_experiment
-from corebayes.experiments.experiment import Experiment
+from corebayes.experiments.catalogue import Experiment, Sources, make_experiment
 from corebayes.experiments.measure import METHOD_SEEDS, run_trial
 from corebayes.experiments.registry import DATASETS
 
 # What a trial's file must be made with to count.
 FORMAT = 1
+# `measure.Outcome` as JSON has it.
+Outcome = dict[str, Any]
 
 
 class Trial(NamedTuple):
@@ -41,10 +42,9 @@ class Trial(NamedTuple):
     def settings(self) -> Experiment:
         return make_experiment(self.experiment, quick=self.quick, housing_set=self.housing)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Outcome:
         path = None if self.path is None else Path(self.path)
-        outcome = run_trial(self.settings, self.data, path, self.method, self.number)
-        return outcome._asdict()
+        return run_trial(self.settings, self.data, path, self.method, self.number)._asdict()
 
     def __str__(self) -> str:
         where = "" if self.data == self.experiment else f" {self.data}"
@@ -52,21 +52,19 @@ class Trial(NamedTuple):
 
 
 def plan(names: Sequence[str], num_trials: int, sources: Sources, *, quick: bool) -> list[Trial]:
-    """All trials, the slowest methods first so that no worker is left with one at the end."""
-    trials: list[tuple[int, Trial]] = []
+    """All trials: the slowest methods first, so that no worker is left with one at the end, and a
+    trial number on all sets before the next, so that an interrupted run is balanced."""
+    trials: list[tuple[int, int, Trial]] = []
     for name in names:
         experiment = make_experiment(name, quick=quick, housing_set=sources.housing)
         for data in experiment.sets:
             file = sources.files.get(data)
             path = None if file is None else str(file)
             for place, method in enumerate(experiment.methods):
-                trials += [
-                    (place, Trial(name, data, method, number, quick, path, sources.housing))
-                    for number in range(num_trials)
-                ]
-    # A trial number is completed on all sets before the next begins: what an interrupted run has
-    # is balanced.
-    return [trial for _, trial in sorted(trials, key=lambda each: (each[0], each[1].number))]
+                for number in range(num_trials):
+                    trial = Trial(name, data, method, number, quick, path, sources.housing)
+                    trials.append((place, number, trial))
+    return [trial for _, _, trial in sorted(trials, key=lambda each: each[:2])]
 
 
 class Store:
@@ -78,34 +76,30 @@ class Store:
 
     def path(self, trial: Trial) -> Path:
         """A name to read and, since settings may change, a digest of what the trial depends on."""
+        experiment = trial.settings
+        settings = [
+            FORMAT,
+            trial.quick,
+            repr(experiment.methods[trial.method]),
+            experiment.sizes,
+            None if trial.path is None else DATASETS[trial.data].sha256,
+            METHOD_SEEDS,
+        ]
+        digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:10]
         method = "".join(letter if letter.isalnum() else "-" for letter in trial.method.lower())
         stem = f"{trial.experiment}-{trial.data}-{method}-{trial.number}"
-        return self.folder / f"{stem}-{_digest(trial)}.json"
+        return self.folder / f"{stem}-{digest}.json"
 
-    def read(self, trial: Trial) -> dict[str, Any] | None:
+    def read(self, trial: Trial) -> Outcome | None:
         """The outcome, or None if there is none (or it was cut short by another program)."""
         try:
-            kept: dict[str, Any] = json.loads(self.path(trial).read_text(encoding="utf-8"))
+            kept: Outcome = json.loads(self.path(trial).read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
             return None
         return kept if "rows" in kept and "coresets" in kept else None
 
-    def write(self, trial: Trial, outcome: dict[str, Any]) -> None:
+    def write(self, trial: Trial, outcome: Outcome) -> None:
         write_atomically(self.path(trial), json.dumps(outcome).encode())
-
-
-def _digest(trial: Trial) -> str:
-    experiment = trial.settings
-    data = None if trial.path is None else DATASETS[trial.data].sha256
-    settings = [
-        FORMAT,
-        trial.quick,
-        repr(experiment.methods[trial.method]),
-        experiment.sizes,
-        data,
-        METHOD_SEEDS,
-    ]
-    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:10]
 
 
 def run_missing(
@@ -113,34 +107,32 @@ def run_missing(
     store: Store,
     *,
     workers: int | None,
-    show: Callable[[Trial, dict[str, Any]], None],
-) -> None:
-    """Run and keep every trial that is not in the store, on `workers` processes.
+    begin: Callable[[int, int], None] = lambda total, kept: None,
+    show: Callable[[Trial, Outcome], None] = lambda trial, outcome: None,
+) -> dict[Trial, Outcome]:
+    """All outcomes: those in the store, and the others, run on `workers` processes and kept.
 
     A trial that fails ends the run, with its error; interrupted or failed, no process stays.
     """
-    missing = [trial for trial in trials if store.read(trial) is None]
+    outcomes = {trial: kept for trial in trials if (kept := store.read(trial)) is not None}
+    missing = [trial for trial in trials if trial not in outcomes]
+    begin(len(trials), len(outcomes))
     number = min(workers or os.cpu_count() or 1, len(missing))
-    if number <= 1:
-        for trial in missing:
-            outcome = trial.run()
-            store.write(trial, outcome)
-            show(trial, outcome)
-        return
-    for trial, outcome in _on_processes(missing, number):
+    serial = ((trial, trial.run()) for trial in missing)
+    for trial, outcome in serial if number <= 1 else _on_processes(missing, number):
         store.write(trial, outcome)
+        outcomes[trial] = outcome
         show(trial, outcome)
+    return outcomes
 
 
-def _on_processes(trials: Sequence[Trial], number: int) -> Iterator[tuple[Trial, dict[str, Any]]]:
+def _on_processes(trials: Sequence[Trial], number: int) -> Iterator[tuple[Trial, Outcome]]:
     """Outcomes as they come."""
     # Fresh interpreters: nothing of this one, such as its threads, is inherited.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(number, mp_context=context, initializer=_begin_worker)
     try:
-        running: dict[Future[dict[str, Any]], Trial] = {
-            pool.submit(Trial.run, trial): trial for trial in trials
-        }
+        running = {pool.submit(Trial.run, trial): trial for trial in trials}
         for future in as_completed(running):
             try:
                 outcome = future.result()

@@ -60,13 +60,8 @@ def shortest_seconds(step: Callable[[], object], repeats: int) -> float:
 
 def duration(seconds: float) -> str:
     """In the unit that a person would use."""
-    for most, factor, unit in (
-        (1e-3, 1e6, "µs"),
-        (1.0, 1e3, "ms"),
-        (120.0, 1.0, "s"),
-        (7200.0, 1 / 60, "min"),
-        (172_800.0, 1 / 3600, "hours"),
-    ):
-        if seconds < most:
-            return f"{seconds * factor:.{0 if unit == 'µs' else 1}f} {unit}"
-    return f"{seconds / 86_400:,.1f} days"
+    if seconds < 1e-3:
+        return f"{1e6 * seconds:.0f} µs"
+    units = ((1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min"), (172_800, 3600, "hours"))
+    _, length, unit = next((one for one in units if seconds < one[0]), (0, 86_400, "days"))
+    return f"{seconds / length:,.1f} {unit}"

@@ -39,17 +39,16 @@ def coreset_curve(
 
     Cost: one build.
     """
-    smaller = [size for size in sizes if size < coreset.size]
-    built: list[Coreset] = []
+    model, smaller = coreset.model, [size for size in sizes if size < coreset.size]
+    built = [coreset]
     if smaller:
-        built = build_path(
-            coreset.model, data, sizes=smaller, seed=seed, progress=progress, executor=executor
+        path = build_path(
+            model, data, sizes=smaller, seed=seed, progress=progress, executor=executor
         )
-    kls = [
-        laplace_kl(coreset.model, Points(one.indices, one.rows), one.weights, full)
-        for one in [*built, coreset]
-    ]
-    return Curve([*smaller[: len(built)], coreset.size], kls)
+        built = [*path, coreset]
+    points = [Points(one.indices, one.rows) for one in built]
+    kls = [laplace_kl(model, p, one.weights, full) for p, one in zip(points, built, strict=True)]
+    return Curve([*smaller[: len(built) - 1], coreset.size], kls)
 
 
 def uniform_curve(

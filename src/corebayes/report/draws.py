@@ -46,20 +46,20 @@ class Drawn(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """One number of the model: draws of it under π_w, in numbers and in two posteriors."""
+    """One number of the model: its draws under π_w, and what they come to."""
 
     name: str
     values: Array
     summary: dict[str, Any]
-    corrected_mean: float | None = None
-    corrected_sd: float | None = None
+    corrected: tuple[float, float] | None = None
+    """Mean and sd under π."""
 
     @property
     def shift(self) -> float:
         """How far the correction moves the mean, in posterior standard deviations."""
-        if self.corrected_mean is None or not self.summary["sd"] > 0.0:
+        if self.corrected is None or not self.summary["sd"] > 0.0:
             return 0.0
-        return (self.corrected_mean - self.summary["mean"]) / self.summary["sd"]
+        return (self.corrected[0] - self.summary["mean"]) / self.summary["sd"]
 
 
 def draw(coreset: Coreset, num_draws: int, seed: int) -> Drawn:
@@ -82,18 +82,17 @@ def importance_shares(log_ratios: Array) -> Array:
     return shares / shares.sum()
 
 
-def parameters(coreset: Coreset, drawn: Drawn, shares: Array | None) -> list[Parameter]:
+def parameters(coreset: Coreset, drawn: Drawn, shares: Array | None) -> tuple[Parameter, ...]:
     """Every parameter under its own name, with both means and standard deviations."""
     found: list[Parameter] = []
     for name, values in _named(coreset.model, drawn.flat):
+        corrected = None
+        if shares is not None:
+            mean = float(shares @ values)
+            corrected = mean, float(np.sqrt(shares @ np.square(values - mean)))
         summary = describe(name, values.reshape(drawn.draws.shape[:2]))
-        if shares is None:
-            found.append(Parameter(name, values, summary))
-            continue
-        mean = float(shares @ values)
-        sd = float(np.sqrt(shares @ np.square(values - mean)))
-        found.append(Parameter(name, values, summary, mean, sd))
-    return found
+        found.append(Parameter(name, values, summary, corrected))
+    return tuple(found)
 
 
 def _named(model: Any, draws: Array) -> Iterator[tuple[str, Array]]:
@@ -102,6 +101,11 @@ def _named(model: Any, draws: Array) -> Iterator[tuple[str, Array]]:
         yield from zip(model.parameter_names, draws.T, strict=True)
         return
     for name, values in model.constrain(draws).items():
+        axes = model.dims.get(name, ())
+        labels = [model.coords.get(axis) for axis in axes] or [None] * (values.ndim - 1)
         for place in np.ndindex(*values.shape[1:]):
-            entry = ",".join(map(str, place))
+            entry = ",".join(
+                str(k if names is None else names[k])
+                for k, names in zip(place, labels, strict=True)
+            )
             yield (f"{name}[{entry}]" if entry else name), np.asarray(values[:, *place], float)

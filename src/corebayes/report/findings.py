@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,14 +11,9 @@ from corebayes.certificate import Certificate
 from corebayes.certify import MAX_PARETO_K, certify, check_same_data
 from corebayes.constructions import AnnealedSparseVI
 from corebayes.diagnostics import log_ratios
+from corebayes.report import curves
 from corebayes.report.cost import Cost, gradient_costs
-from corebayes.report.curves import (
-    UNIFORM_SIZES,
-    Curve,
-    coreset_curve,
-    traced_curve,
-    uniform_curve,
-)
+from corebayes.report.curves import Curve
 from corebayes.report.draws import Drawn, Parameter, draw, importance_shares, parameters
 from corebayes.report.landscape import Landscape, landscape
 from corebayes.samplers.laplace import full_posterior
@@ -32,32 +27,27 @@ CHEAP_SECONDS = 30.0
 MOST_FLOPS = 2e7
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sizes:
-    """KL against size, and what the figures are."""
+class Sizes(NamedTuple):
+    """KL against size: measured between Laplace fits, or as the construction saw it."""
 
     ours: Curve
     uniform: Curve
     measured: bool
-    """Between Laplace fits; otherwise as the construction saw it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What only the rows can tell."""
+class Measured(NamedTuple):
+    """What only the rows can tell. `shares` are the importance weights of the draws, None where
+    their tail is too heavy; `seconds` those of certifying."""
 
     certificate: Certificate
     shares: Array | None
-    """Importance weights of the draws; None where they have too heavy a tail to be used."""
     cost: Cost
     landscape: Landscape | None
     same_fingerprint: bool
     seconds: float
-    """Of certifying."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Findings:
+class Findings(NamedTuple):
     """Everything that a report shows."""
 
     coreset: Coreset
@@ -70,7 +60,6 @@ class Findings:
 def find_out(
     coreset: Coreset,
     data: Data | None,
-    *,
     draws: int,
     tol: float,
     seed: int,
@@ -88,49 +77,18 @@ def find_out(
     steps.begin("sampling the coreset posterior")
     drawn = draw(coreset, draws, seed)
     if data is None:
-        found = parameters(coreset, drawn, None)
-        return Findings(
-            coreset=coreset,
-            drawn=drawn,
-            parameters=tuple(found),
-            sizes=_traced(coreset),
-            measured=None,
-        )
-    watched = steps.watch(executor)
-    measured = _measure(coreset, data, drawn, tol, seed, certificate, watched, steps)
-    steps.begin("building smaller coresets to compare")
-    sizes = _sizes(coreset, data, seed, watched) or _traced(coreset)
-    return Findings(
-        coreset=coreset,
-        drawn=drawn,
-        parameters=tuple(parameters(coreset, drawn, measured.shares)),
-        sizes=sizes,
-        measured=measured,
-    )
-
-
-def _measure(
-    coreset: Coreset,
-    data: Data,
-    drawn: Drawn,
-    tol: float,
-    seed: int,
-    certificate: Certificate | None,
-    executor: Executor | None,
-    steps: Steps,
-) -> Measured:
-    began = time.perf_counter()
+        found, sizes = parameters(coreset, drawn, None), _traced(coreset)
+        return Findings(coreset, drawn, found, sizes, None)
+    executor, began = steps.watch(executor), time.perf_counter()
     if certificate is None:
         steps.begin("certifying")
-        certificate = certify(
-            coreset, data, draws=max(len(drawn.flat), 100), tol=tol, seed=seed, executor=executor
-        )
+        number = max(len(drawn.flat), 100)
+        certificate = certify(coreset, data, draws=number, tol=tol, seed=seed, executor=executor)
     seconds = time.perf_counter() - began
     steps.begin("correcting the draws")
-    ratios = log_ratios(coreset, data, drawn.flat, executor)
-    k = certificate.pareto_k
+    ratios, k = log_ratios(coreset, data, drawn.flat, executor), certificate.pareto_k
     usable = certificate.reverse_kl is not None and k is not None and k <= MAX_PARETO_K
-    return Measured(
+    measured = Measured(
         certificate=certificate,
         shares=importance_shares(ratios) if usable else None,
         cost=gradient_costs(coreset, data, drawn.flat.mean(axis=0)),
@@ -138,6 +96,9 @@ def _measure(
         same_fingerprint=data.fingerprint() == coreset.provenance.get("data"),
         seconds=seconds,
     )
+    steps.begin("building smaller coresets to compare")
+    sizes = _sizes(coreset, data, seed, executor) or _traced(coreset)
+    return Findings(coreset, drawn, parameters(coreset, drawn, measured.shares), sizes, measured)
 
 
 def _sizes(coreset: Coreset, data: Data, seed: int, executor: Executor | None) -> Sizes | None:
@@ -150,19 +111,13 @@ def _sizes(coreset: Coreset, data: Data, seed: int, executor: Executor | None) -
     full = full_posterior(model, data, executor)
     smallest = min(max(model.dim, 2), coreset.size - 1)
     sizes = np.unique(np.geomspace(smallest, coreset.size, 8).astype(int)).tolist()
-    affordable = [size for size in UNIFORM_SIZES if size * model.dim**2 <= MOST_FLOPS]
-    return Sizes(
-        ours=coreset_curve(
-            coreset, data, full, sizes, int(provenance.get("seed", seed)), executor, progress=False
-        ),
-        uniform=uniform_curve(model, data, full, seed, affordable),
-        measured=True,
-    )
+    affordable = [size for size in curves.UNIFORM_SIZES if size * model.dim**2 <= MOST_FLOPS]
+    own_seed = int(provenance.get("seed", seed))
+    ours = curves.coreset_curve(coreset, data, full, sizes, own_seed, executor, progress=False)
+    return Sizes(ours, curves.uniform_curve(model, data, full, seed, affordable), True)
 
 
 def _traced(coreset: Coreset) -> Sizes | None:
-    ours = traced_curve(coreset)
+    ours = curves.traced_curve(coreset)
     # One size has no curve.
-    if len(ours.sizes) < 2:
-        return None
-    return Sizes(ours=ours, uniform=Curve([], []), measured=False)
+    return Sizes(ours, Curve([], []), False) if len(ours.sizes) > 1 else None

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from html import escape
-from importlib.resources import files
+from typing import Any
 
-from corebayes.report.chosen import chosen_rows
+import numpy as np
+
+from corebayes.report import sections
 from corebayes.report.cost import duration
-from corebayes.report.distance import distance
-from corebayes.report.effort import cost, sampler
 from corebayes.report.findings import Findings
-from corebayes.report.html import Markup, element
-from corebayes.report.posterior import posterior
-from corebayes.report.reproduce import reproduction
+from corebayes.report.html import Markup, document, element
+from corebayes.report.svg import number
 from corebayes.types import Coreset
 from corebayes.version import __version__
 
@@ -25,36 +23,49 @@ NO_ROWS = (
 def page(findings: Findings, title: str) -> str:
     """The whole document."""
     coreset = findings.coreset
-    style = files("corebayes.report").joinpath("style.css").read_text(encoding="utf-8")
-    body = (
+    return document(
+        title,
         element("h1", title),
         element("p", _subtitle(coreset), css="soft"),
         _verdict(findings),
         _tiles(findings),
-        distance(findings),
-        posterior(findings),
-        chosen_rows(findings),
-        sampler(findings),
-        cost(findings),
-        reproduction(findings),
+        sections.distance(findings),
+        sections.posterior(findings),
+        sections.chosen_rows(coreset, findings.measured),
+        sections.sampler(findings),
+        sections.cost(findings),
+        sections.reproduction(coreset, findings.measured),
         element("footer", f"Written by corebayes {__version__}."),
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(body)
-        + "\n</main>\n</body>\n</html>\n"
     )
 
 
 def _subtitle(coreset: Coreset) -> str:
-    model, ratio = type(coreset.model).__name__, coreset.num_rows / max(coreset.size, 1)
+    model, ratio = coreset.model, coreset.num_rows / max(coreset.size, 1)
     return (
         f"{coreset.num_rows:,} rows compressed to {coreset.size:,} weighted rows "
-        f"({ratio:,.0f} to 1) for {model} with {coreset.model.dim} parameters."
+        f"({ratio:,.0f} to 1) for {type(model).__name__} with {model.dim} parameters. "
+        + _prior_words(model)
     )
+
+
+def _prior_words(model: Any) -> str:
+    """The prior decides what the posterior is, so it stands at the top."""
+    prior = getattr(model, "prior", None)
+    config: dict[str, Any] = {} if prior is None else prior.config()
+    if set(config) != {"mean", "sd_or_cov"}:
+        return "The prior is the one written in the model."
+    mean, scale = (np.asarray(config[name], dtype=np.float64) for name in ("mean", "sd_or_cov"))
+    if mean.ndim == 0 and scale.ndim == 0:
+        words = f"N({number(float(mean))}, {number(float(scale))}²) on every parameter"
+    else:
+        sd = scale if scale.ndim < 2 else np.sqrt(np.diag(scale))
+        words = f"normal with means {_range(mean)} and standard deviations {_range(sd)}"
+    return f"Prior: {words}, in the units of the columns as given."
+
+
+def _range(values: Any) -> str:
+    low, high = number(float(np.min(values))), number(float(np.max(values)))
+    return low if low == high else f"from {low} to {high}"
 
 
 def _verdict(findings: Findings) -> Markup:
@@ -71,7 +82,7 @@ def _tiles(findings: Findings) -> Markup:
     tiles = [("rows kept", f"{coreset.size:,}"), ("of all rows", f"{coreset.num_rows:,}")]
     if findings.measured is not None:
         kl = findings.measured.certificate.reverse_kl
-        tiles.append(("KL (nats)", "withheld" if kl is None else f"{kl.value:.2g}"))
+        tiles.append(("KL (nats)", "withheld" if kl is None else number(kl.value, 2)))
         price = findings.measured.cost
         speed = price.full_seconds / price.coreset_seconds
         tiles.append(("cheaper gradient", f"{speed:,.0f} ×" if speed >= 10 else f"{speed:.1f} ×"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from os import PathLike
 from typing import Any
 
@@ -15,6 +14,7 @@ from corebayes.data.atomic import write_atomically
 from corebayes.formula.rows import as_built
 from corebayes.outputs import probe_output, write_or_keep
 from corebayes.report.findings import Findings, find_out
+from corebayes.report.html import escape
 from corebayes.report.page import page
 from corebayes.scan.query import Executor
 from corebayes.steps import show_steps
@@ -34,7 +34,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         return (
-            f'<iframe title="coreset report" srcdoc="{escape(self.html)}" '
+            f'<iframe title="coreset report" sandbox="" srcdoc="{escape(self.html)}" '
             'style="width:100%;height:40rem;border:0"></iframe>'
         )
 
@@ -76,16 +76,8 @@ def report(
             coreset, data, target=target, features=features, counts=counts, on_bad=on_bad
         )
     with show_steps(progress) as steps:
-        findings = find_out(
-            coreset,
-            rows,
-            draws=int(draws),
-            tol=tol,
-            seed=seed,
-            certificate=certificate,
-            executor=executor,
-            steps=steps,
-        )
+        asked = (int(draws), tol, seed, certificate, executor)
+        findings = find_out(coreset, rows, *asked, steps)
     written = Report(html=page(findings, title), findings=findings)
     if out is not None:
         write_or_keep(written.save, out, "the page")
