@@ -46,8 +46,9 @@ def test_a_target_outside_the_coreset_is_refused_with_the_words_of_build(family,
 class Prior:
     """Draws at once: the labels are looked at whatever the draws are."""
 
-    def draw(self, rng, model, rows, weights, num_draws, start=None):
-        return 0.1 * rng.standard_normal((num_draws, model.dim)), np.zeros(model.dim)
+    def draw(self, rng, posterior, num_draws, start=None):
+        values = 0.1 * rng.standard_normal((1, num_draws, posterior.dim))
+        return cb.Draws(values=values, location=values[0, 0], independent=True)
 
 
 def test_two_ways_to_write_a_class_are_refused_wherever_they_meet():
