@@ -30,7 +30,7 @@ import corebayes as cb
 import corebayes.constructions as constructions
 from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
-from corebayes.method_plots import Curve, draw_methods, place_of
+from corebayes.method_plots import MethodCurve, draw_methods, place_of
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace, full_posterior
@@ -177,9 +177,9 @@ def _measure(task: Task, label: str, method: Any, size: int, trial: int, max_tim
     return Result(label, size, trial, coreset.size, kl, seconds, passes, coreset.reason)
 
 
-def curves_of(results: list[Result]) -> dict[str, Curve]:
+def curves_of(results: list[Result]) -> dict[str, MethodCurve]:
     """Medians over the trials, methods in the order in which they were run."""
-    curves: dict[str, Curve] = {}
+    curves: dict[str, MethodCurve] = {}
     for label in dict.fromkeys(result.method for result in results):
         ours = [result for result in results if result.method == label]
         sizes = sorted({result.size_asked for result in ours})
@@ -188,7 +188,7 @@ def curves_of(results: list[Result]) -> dict[str, Curve]:
             np.median([(result.kl, result.cpu_seconds, result.passes) for result in group], axis=0)
             for group in groups
         ]
-        curves[label] = Curve(np.array(sizes), *np.array(medians).T)
+        curves[label] = MethodCurve(np.array(sizes), *np.array(medians).T)
     return curves
 
 

@@ -18,7 +18,7 @@ from matplotlib.patches import Ellipse
 
 import corebayes as cb
 from corebayes.data import as_data
-from corebayes.method_plots import LOOKS
+from corebayes.method_plots import STYLES
 from corebayes.plots import BLACK, BLUE, GREY, ORANGE, STYLE, draw_kl
 from corebayes.problem import Problem
 from corebayes.samplers.laplace import full_posterior
@@ -26,7 +26,7 @@ from corebayes.types import Coreset, Data, Gaussian, Points
 from corebayes.weights.pursuit import orthogonal_pursuit
 
 IMAGES = Path(__file__).parent / "images"
-GREEN = LOOKS["OrthogonalPursuit"].color
+GREEN = STYLES["OrthogonalPursuit"].color
 
 
 def main() -> None:

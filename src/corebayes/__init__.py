@@ -10,7 +10,9 @@
 (9, 1000)
 """
 
-from corebayes import diagnostics
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from corebayes import constructions, diagnostics
 from corebayes.adapters import (
     from_bambi,
     from_formula,
@@ -27,20 +29,7 @@ from corebayes.adapters import (
 from corebayes.build import build, build_path
 from corebayes.certify import Certificate, certify
 from corebayes.checkpoint import CheckpointError
-from corebayes.constructions import (
-    GIGA,
-    L1,
-    AnnealedSparseVI,
-    CoresetMCMC,
-    FrankWolfe,
-    HardThresholding,
-    ImportanceSampling,
-    OrthogonalPursuit,
-    PseudoCoreset,
-    QuasiNewton,
-    SparseVI,
-    Uniform,
-)
+from corebayes.constructions import *  # noqa: F403
 from corebayes.files import load
 from corebayes.models import (
     CustomModel,
@@ -74,29 +63,22 @@ from corebayes.version import __version__
 from corebayes.weights import SGD, Adam, HotDoG, LineSearch, NaturalGradient, Quadratic
 
 __all__ = [
-    "GIGA",
-    "L1",
     "NUTS",
     "SGD",
     "Adam",
-    "AnnealedSparseVI",
     "Certificate",
     "CheckpointError",
     "ClosedForm",
     "Coreset",
-    "CoresetMCMC",
     "CustomModel",
     "Exact",
-    "FrankWolfe",
     "FullPosterior",
     "GaussianMean",
     "GivenDraws",
     "Guard",
-    "HardThresholding",
     "Hermite",
     "HitAndRun",
     "HotDoG",
-    "ImportanceSampling",
     "Laplace",
     "LineSearch",
     "LinearRegression",
@@ -105,17 +87,12 @@ __all__ = [
     "NaturalGradient",
     "NegativeBinomialRegression",
     "Normal",
-    "OrthogonalPursuit",
     "PoissonRegression",
-    "PseudoCoreset",
     "Quadratic",
-    "QuasiNewton",
     "Realistic",
     "Report",
-    "SparseVI",
     "StudentTRegression",
     "SubsamplePosterior",
-    "Uniform",
     "__version__",
     "build",
     "build_path",
@@ -139,3 +116,6 @@ __all__ = [
     "to_pymc",
     "to_stan",
 ]
+
+if not _TYPE_CHECKING:
+    __all__ += constructions.__all__

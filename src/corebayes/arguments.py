@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from corebayes.constructions.construction import Construction, GrowingConstruction
+from corebayes.constructions.construction import Construction
 from corebayes.types import Coreset, Data
 
 
@@ -17,7 +17,7 @@ def check_can_start(method: Construction, start: Any, size: int | None) -> None:
         return
     if not isinstance(start, Coreset):
         raise TypeError(f"start must be a coreset, got {type(start).__name__}")
-    if not isinstance(method, GrowingConstruction):
+    if not method.can_start:
         raise TypeError(
             f"{type(method).__name__} begins from nothing and cannot go on from a coreset; "
             "SparseVI() and AnnealedSparseVI() can"

@@ -20,7 +20,6 @@ from rich.table import Table
 from typer import Argument, Option
 
 import corebayes as cb
-from corebayes.constructions.construction import expected_passes
 from corebayes.experiments import command as experiments
 from corebayes.inputs import (
     METHODS,
@@ -344,7 +343,7 @@ def _announce(data: Data, construction: Any, size: int | None) -> None:
     if data.num_rows < MANY_ROWS:
         return
     # The model looks at all rows once before the construction does.
-    fewest, most = (1 + passes for passes in expected_passes(construction, size))
+    fewest, most = (1 + passes for passes in construction.passes(size))
     if math.isinf(most):
         passes, total = f"at least {fewest:.0f}", f"at least {fewest * data.num_rows:,.0f}"
     else:

@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corebayes.constructions.construction import Info, drop_zeros
+from corebayes.constructions.construction import Construction, Info, Style
 from corebayes.constructions.subset import random_subset
 from corebayes.problem import Problem
 from corebayes.samplers.kernel import CoresetDensity, HitAndRun, Kernel
 from corebayes.samplers.laplace import Laplace
 from corebayes.tangent.geometry import scanned_total, subsample
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.types import Array, Gaussian, Points
+from corebayes.types import Array, Gaussian, WeightedPoints
 from corebayes.weights.hot_dog import HotDoG
 from corebayes.weights.optimiser import Optimiser
 
@@ -34,12 +34,9 @@ SCALES = Laplace(tolerance=1e-4)
 
 
 class State(NamedTuple):
-    points: Points
-    weights: Array
-    subset: Points
-    """All rows that may have a weight."""
-    all_weights: Array
-    """Theirs, zeros among them."""
+    points: WeightedPoints
+    subset: WeightedPoints
+    """All rows that may have a weight, zeros among them."""
     chains: Array
     """One draw of every chain, (K, d)."""
     fit: Gaussian
@@ -49,12 +46,14 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoresetMCMC:
+class CoresetMCMC(Construction):
     """A random subset, its weights by gradients from chains that follow them.
 
     Cost of an iteration: one kernel step (about six densities of M rows for each chain) and
     K·(M + U) potentials. A step of the construction is a batch of iterations.
     """
+
+    style = Style("#999933", "<")
 
     update: Optimiser = field(default_factory=lambda: HotDoG(num_steps=25_000))
     """`HotDoG` or `Adam`, with the number of iterations; Adam's rate is about how far a weight
@@ -77,49 +76,42 @@ class CoresetMCMC:
             )
 
     def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        subset, weights = random_subset(rng, problem, size, "CoresetMCMC")
-        fit = SCALES.fit(problem.model, subset.rows, weights)
+        subset = random_subset(rng, problem, self.require(size))
+        fit = SCALES.fit(problem.model, subset.rows, subset.weights)
         chains = fit.draw(rng, self.num_chains)
-        state = State(subset, weights, subset, weights, chains, fit, self.update.begin(weights), 0)
+        state = State(subset, subset, chains, fit, self.update.begin(subset.weights), 0)
         return state._replace(chains=self._settled(rng, problem, state))
 
     def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
-        weights, chains, optimiser = state.all_weights, state.chains, state.optimiser
-        fit = SCALES.fit(problem.model, state.subset.rows, weights, state.fit.mean)
+        subset, chains, optimiser = state.subset, state.chains, state.optimiser
+        fit = SCALES.fit(problem.model, subset.rows, subset.weights, state.fit.mean)
         first = state.num_iterations
         last = min(first + self.batch, self.update.num_steps)
         for _ in range(first, last):
-            density = CoresetDensity(problem.model, state.subset.rows, weights, fit)
+            density = CoresetDensity(problem.model, subset.rows, subset.weights, fit)
             chains = self.kernel(rng, density, chains)
-            gradient = self._gradient(rng, problem, state.subset, weights, chains)
-            weights, optimiser = self.update.advance(gradient, weights, optimiser)
-            weights = np.maximum(weights, 0.0)
-        points, positive = state.points, state.weights
-        if weights.any():
-            points, positive = drop_zeros(state.subset, weights)
+            gradient = self._gradient(rng, problem, subset, chains)
+            weights, optimiser = self.update.advance(gradient, subset.weights, optimiser)
+            subset = subset.at(np.maximum(weights, 0.0))
+        points = subset.positive() if subset.weights.any() else state.points
         done = f"{last:,} iterations done" if last >= self.update.num_steps else None
-        state = State(points, positive, state.subset, weights, chains, fit, optimiser, last)
-        return state, Info(kl=None, done=done)
+        return State(points, subset, chains, fit, optimiser, last), Info(kl=None, done=done)
 
     def _gradient(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        subset: Points,
-        weights: Array,
-        chains: Array,
+        self, rng: np.random.Generator, problem: Problem, subset: WeightedPoints, chains: Array
     ) -> Array:
         space = MonteCarloSpace(problem.model, chains)
-        rows = subsample(rng, problem, self.gradient_rows or subset.indices.size)
+        rows = subsample(rng, problem, self.gradient_rows or subset.size)
         vectors = space.embed(subset.rows)
         total = scanned_total(problem, space, rows).element
-        missing = total - space.combine(vectors, weights)
+        missing = total - space.combine(vectors, subset.weights)
         # The space divides by K; K − 1 makes the covariance unbiased.
         return -space.project(vectors, missing) * (len(chains) / (len(chains) - 1))
 
     def _settled(self, rng: np.random.Generator, problem: Problem, state: State) -> Array:
         """Chains run at fixed weights until the log density shows no trend any more."""
-        density = CoresetDensity(problem.model, state.subset.rows, state.weights, state.fit)
+        subset = state.subset
+        density = CoresetDensity(problem.model, subset.rows, subset.weights, state.fit)
         chains = state.chains
         for _ in range(self.max_hot_start):
             trace = np.empty((self.batch, len(chains)))

@@ -13,7 +13,7 @@ import numpy as np
 from corebayes.data.atomic import write_atomically
 from corebayes.experiments.experiment import NAMES
 from corebayes.experiments.results import Curve, Results
-from corebayes.method_plots import FLOOR, look_of, place_of
+from corebayes.method_plots import FLOOR, place_of, style_of
 from corebayes.plots import BLACK, STYLE, import_matplotlib
 from corebayes.types import Array
 
@@ -63,7 +63,7 @@ def draw_curves(axis: Any, curves: Mapping[str, Curve], *, against: str) -> dict
     handles: dict[str, Any] = {}
     # The methods of the paper last, so that nothing lies over them.
     for label in sorted(curves, key=place_of):
-        curve, look = curves[label], look_of(label)
+        curve, look = curves[label], style_of(label)
         shown = curve.sizes > 0 if against == "time" else curve.sizes >= 0
         x = (curve.seconds if against == "time" else curve.sizes)[shown]
         lower, median, upper = (

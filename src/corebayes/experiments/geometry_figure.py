@@ -21,7 +21,7 @@ from corebayes.experiments.geometry import (
     minimise,
     moving_plane,
 )
-from corebayes.method_plots import look_of
+from corebayes.method_plots import style_of
 from corebayes.plots import BLACK
 from corebayes.types import Array, Indices
 
@@ -97,7 +97,7 @@ def _background(axis: Any, manifold: Manifold, face: Indices, best: Array) -> No
 
 
 def _hilbert(axis: Any, manifold: Manifold, face: Indices, guess: Array) -> None:
-    look = look_of("GIGA")
+    look = style_of("GIGA")
     metric = manifold.metric(guess)
     lowest = manifold.solution(guess, face)
     _error_contours(axis, metric, face, look.color)
@@ -110,7 +110,7 @@ def _hilbert(axis: Any, manifold: Manifold, face: Indices, guess: Array) -> None
 
 
 def _riemannian(axis: Any, manifold: Manifold, face: Indices, grown: list[Array]) -> None:
-    look = look_of("AnnealedSparseVI")
+    look = style_of("AnnealedSparseVI")
     # One row to its best weight, then the steps with both.
     steps = minimise(manifold, grown[1], face)
     passed = [grown[0], grown[1], steps[1], steps[-1]]
@@ -156,7 +156,7 @@ def _errors(axis: Any, fixed: list[float], moving: list[float]) -> None:
         (fixed, "GIGA", "one plane"),
         (moving, "AnnealedSparseVI", "moving plane"),
     ):
-        look = look_of(label)
+        look = style_of(label)
         axis.semilogy(range(len(kls)), kls, color=look.color, marker=look.marker, label=text)
     axis.set_xlabel("rows in the coreset")
     axis.set_ylabel("KL divergence (nats)")

@@ -15,7 +15,6 @@ import numpy as np
 
 import corebayes as cb
 from corebayes.constructions import Construction
-from corebayes.constructions.construction import PathConstruction
 from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
 from corebayes.experiments.experiment import Experiment
@@ -136,9 +135,9 @@ def _snapshots(
 ) -> Iterator[Snapshot]:
     empty = data.take(np.empty(0, dtype=np.int64))
     yield Snapshot(0, np.empty(0, dtype=np.int64), empty, np.empty(0), 0.0)
-    if isinstance(method, PathConstruction) and experiment.shared_run:
+    if isinstance(method, cb.AnnealedSparseVI) and experiment.shared_run:
         yield from _one_run(experiment, model, data, method, seed)
-    elif isinstance(method, PathConstruction | cb.Uniform):
+    elif isinstance(method, cb.AnnealedSparseVI | cb.Uniform):
         yield from _one_build_a_size(experiment, model, data, method, seed)
     else:
         yield from _on_the_way(experiment, model, data, method, seed)
@@ -181,9 +180,7 @@ def _on_the_way(
         passed = wanted if info.done is not None else [size for size in wanted if size == iteration]
         for size in passed:
             if size >= iteration:
-                yield Snapshot(
-                    size, state.points.indices, state.points.rows, state.weights, seconds
-                )
+                yield Snapshot(size, *state.points, seconds)
         if info.done is not None:
             return
 

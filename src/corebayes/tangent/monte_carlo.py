@@ -19,8 +19,8 @@ from corebayes.models.scratch import scratch
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
-from corebayes.tangent.geometry import ScannedGeometry
-from corebayes.types import Array, Block, Estimate, Indices, Model, Points, Sampler, Total
+from corebayes.tangent.geometry import Geometry, LookCost
+from corebayes.types import Array, Block, Estimate, Indices, Model, Sampler, Total, WeightedPoints
 
 # A potential that moves by less than this share of its size only shows round-off.
 FLAT = 1e-13
@@ -110,7 +110,7 @@ class MonteCarloSpace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MonteCarlo(ScannedGeometry):
+class MonteCarlo(Geometry):
     """Tangent spaces from `num_draws` draws of π_w by `sampler`.
 
     The sampler defaults to exact draws for conjugate models and Laplace for all others.
@@ -126,18 +126,22 @@ class MonteCarlo(ScannedGeometry):
                 f"num_draws must be at least 2 to have a covariance, got {self.num_draws}"
             )
 
+    def look_cost(self, problem: Problem) -> LookCost:
+        """Draws of a Gaussian fit cost next to nothing; those of any other sampler do."""
+        of_a_fit = self.sampler is None or isinstance(self.sampler, Exact | Laplace)
+        return LookCost(passes=1.0, draws=0 if of_a_fit else self.num_draws)
+
     def space(
         self,
         rng: np.random.Generator,
         problem: Problem,
-        points: Points,
-        weights: Array,
+        points: WeightedPoints,
         start: Array | None = None,
     ) -> MonteCarloSpace:
         problem.check_time()
         sampler = self.sampler or (EXACT if is_conjugate(problem.model) else ROUGH_LAPLACE)
         draws, location = sampler.draw(
-            rng, problem.model, points.rows, weights, self.num_draws, start
+            rng, problem.model, points.rows, points.weights, self.num_draws, start
         )
         return MonteCarloSpace(problem.model, draws, location)
 

@@ -12,7 +12,7 @@ exact inner products where the model has them. Any class with the one method `sp
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -23,10 +23,7 @@ from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace, asked_posterior
 from corebayes.tangent.default import default_geometry
-from corebayes.tangent.gaussian_mean import GaussianMeanSpace
-from corebayes.tangent.geometry import subsample
-from corebayes.tangent.hermite import HermiteSpace
-from corebayes.tangent.linear import LinearSpace
+from corebayes.tangent.geometry import random_points
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 from corebayes.types import Array, Gaussian, Sampler, TangentSpace
 
@@ -116,12 +113,9 @@ class SubsamplePosterior:
             raise ValueError(f"num_rows must be at least 1, got {self.num_rows}")
 
     def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
-        numbers = subsample(rng, problem, self.num_rows)
-        if numbers is None:
-            numbers = np.arange(problem.data.num_rows)
-        rows = problem.data.take(numbers)
+        _, rows, counts = random_points(rng, problem, self.num_rows)
         sampler = Exact() if is_conjugate(problem.model) else Laplace()
-        at = sampler.fit(problem.model, rows, rows.multiplicity())
+        at = sampler.fit(problem.model, rows, counts)
         return _space_at(rng, problem, at, self.num_draws)
 
 
@@ -159,30 +153,8 @@ def _space_at(
     rng: np.random.Generator, problem: Problem, at: Gaussian, num_draws: int | None
 ) -> TangentSpace:
     if num_draws is None:
-        return _exact_space_at(rng, problem, at)
+        return default_geometry(problem).space_at(problem, at)
     return MonteCarloSpace(problem.model, at.draw(rng, num_draws), at.mean)
-
-
-def _exact_space_at(rng: np.random.Generator, problem: Problem, at: Gaussian) -> TangentSpace:
-    """The model's own space without draws, moved from the prior to a given Gaussian."""
-    geometry = default_geometry(problem)
-    space = geometry.space(rng, problem, problem.no_points(), np.empty(0))
-    if isinstance(space, LinearSpace | HermiteSpace):
-        return replace(space, location=at.mean, factor=at.factor)
-    if isinstance(space, GaussianMeanSpace):
-        root = space.to_white.matrix.T @ at.factor
-        spread = np.square(root).sum(axis=1)
-        # Prior, noise and every posterior are diagonal in these coordinates; a guess may not be.
-        size = np.sqrt(np.outer(spread, spread))
-        if np.any(np.abs(root @ root.T - np.diag(spread)) > 1e-8 * size):
-            raise ValueError(
-                "inner products under this covariance have no closed form here: give num_draws"
-            )
-        return replace(space, mean=space.to_white(at.mean), spread=spread)
-    raise TypeError(
-        f"{type(problem.model).__name__} has no exact inner products: give num_draws, for example "
-        "num_draws=500"
-    )
 
 
 def _full_posterior(problem: Problem) -> Gaussian:

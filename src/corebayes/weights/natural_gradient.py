@@ -74,7 +74,7 @@ class NaturalGradient:
         while steps < self.num_steps and trials < self.max_trials + PARTS:
             trial = (1.0 - share) * weights + share * _damped_target(moments, weights, damping)
             promised = _promised_decrease(moments, weights, trial)
-            if promised <= self._worth(moments.half_variance):
+            if promised <= self._worth(moments.level.half_variance):
                 break
             trial_moments, trial_kept = look(trial)
             if trial_moments.level.lower_than(moments.level):
