@@ -9,7 +9,6 @@ import pytest
 
 import corebayes as cb
 from corebayes import cli
-from corebayes.constructions.construction import expected_passes
 from corebayes.logs import logger, write_lines
 from corebayes.scan.budget import MemoryBudgetError
 

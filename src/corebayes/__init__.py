@@ -10,7 +10,7 @@
 (9, 1000)
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing
 
 from corebayes import constructions, diagnostics
 from corebayes.adapters import (
@@ -117,5 +117,5 @@ __all__ = [
     "to_stan",
 ]
 
-if not _TYPE_CHECKING:
+if not typing.TYPE_CHECKING:
     __all__ += constructions.__all__

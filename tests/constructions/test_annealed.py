@@ -105,7 +105,7 @@ def path_of(sizes, **options):
 def test_a_path_of_sizes_from_one_run():
     data, sizes = as_data(logistic_rows(2_000)), [40, 5, 10, 20]
     coresets = path_of(sizes)
-    assert [coreset.size <= size for coreset, size in zip(coresets, sorted(sizes), strict=True)]
+    assert all(c.size <= size for c, size in zip(coresets, sorted(sizes), strict=True))
     kls = [laplace_kl(coreset, data) for coreset in coresets]
     assert np.all(np.diff(kls) < 0.0) and kls[-1] < 1e-5
     # One run: the passes are those of the path, not of four builds.

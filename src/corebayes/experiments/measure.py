@@ -180,7 +180,8 @@ def _on_the_way(
         passed = wanted if info.done is not None else [size for size in wanted if size == iteration]
         for size in passed:
             if size >= iteration:
-                yield Snapshot(size, *state.points, seconds)
+                indices, rows, weights = state.points
+                yield Snapshot(size, indices, rows, weights, seconds)
         if info.done is not None:
             return
 
