@@ -347,7 +347,10 @@ def _announce(data: Data, construction: Any, size: int | None) -> None:
     if math.isinf(most):
         passes, total = f"at least {fewest:.0f}", f"at least {fewest * data.num_rows:,.0f}"
     else:
-        passes, total = f"{fewest:.0f} to {most:.0f}", f"at most {most * data.num_rows:,.0f}"
+        passes, total = (
+            f"as a rule {fewest:.0f} to {most:.0f}",
+            f"up to {most * data.num_rows:,.0f}",
+        )
     print(
         f"corebayes: {data.num_rows:,} rows in {len(data.shards):,} shards: {passes} passes over "
         f"them, {total} rows to read",

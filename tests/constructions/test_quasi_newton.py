@@ -74,7 +74,7 @@ def test_far_closer_than_the_subset_it_began_with():
         case = CASES[name]
         problem = case.problem(num_rows=400)
         method, rng = cb.QuasiNewton(), np.random.default_rng(0)
-        first = method.init(rng, problem, 60).look.kl.value
+        first = method.init(rng, problem, 60).seen.kl.value
         coreset = cb.build(case.model, case.data(num_rows=400), size=60, method=method)
         uniform = cb.build(case.model, case.data(num_rows=400), size=60, method=cb.Uniform())
         assert coreset.trace[-1]["kl"] < 0.02 * first

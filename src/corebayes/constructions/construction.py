@@ -78,7 +78,7 @@ class Construction(ABC):
         return {size: points for size in sizes if 0 < points.size <= size}
 
     def passes(self, size: int | None) -> tuple[float, float]:
-        """How many passes it takes for a size, at least and at most."""
+        """How many passes it takes for a size as a rule, from and to."""
         return (1.0, float("inf"))
 
     @classmethod
