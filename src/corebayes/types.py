@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Rng = np.random.Generator
 
 
 @dataclass(frozen=True)

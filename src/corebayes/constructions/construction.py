@@ -7,10 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-
 from corebayes.problem import Problem
-from corebayes.types import Estimate, WeightedPoints
+from corebayes.types import Estimate, Rng, WeightedPoints
 
 # Below this KL, in nats, the residual is round-off and has no direction worth following.
 PRECISION = 1e-12
@@ -55,20 +53,20 @@ class Construction(ABC):
     """Whether it can go on from a coreset: then it has `init_from`."""
 
     @abstractmethod
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> Any:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> Any:
         """The state before the first step, for a coreset of at most `size` rows (None: open)."""
 
     @abstractmethod
-    def step(self, rng: np.random.Generator, problem: Problem, state: Any) -> tuple[Any, Info]:
+    def step(self, rng: Rng, problem: Problem, state: Any) -> tuple[Any, Info]:
         """The next state."""
 
     def init_from(
-        self, rng: np.random.Generator, problem: Problem, size: int | None, points: WeightedPoints
+        self, rng: Rng, problem: Problem, size: int | None, points: WeightedPoints
     ) -> Any:
         """The state before the first step on from these weighted points."""
         raise TypeError(f"{type(self).__name__} begins from nothing and cannot go on")
 
-    def init_path(self, rng: np.random.Generator, problem: Problem, sizes: Sequence[int]) -> Any:
+    def init_path(self, rng: Rng, problem: Problem, sizes: Sequence[int]) -> Any:
         """The state before the first step to coresets of all these sizes, smallest first."""
         return self.init(rng, problem, sizes[-1])
 

@@ -26,7 +26,7 @@ from corebayes.samplers.kernel import CoresetDensity, HitAndRun, Kernel
 from corebayes.samplers.laplace import Laplace
 from corebayes.tangent.geometry import scanned_total, subsample
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.types import Array, Gaussian, WeightedPoints
+from corebayes.types import Array, Gaussian, Rng, WeightedPoints
 from corebayes.weights.hot_dog import HotDoG
 from corebayes.weights.optimiser import Optimiser
 
@@ -75,14 +75,14 @@ class CoresetMCMC(Construction):
                 f"num_chains must be at least 2 to have a covariance, got {self.num_chains}"
             )
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         subset = random_subset(rng, problem, self.require(size))
         fit = SCALES.fit(problem.model, subset.rows, subset.weights)
         chains = fit.draw(rng, self.num_chains)
         state = State(subset, subset, chains, fit, self.update.begin(subset.weights), 0)
         return state._replace(chains=self._settled(rng, problem, state))
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         subset, chains, optimiser = state.subset, state.chains, state.optimiser
         fit = SCALES.fit(problem.model, subset.rows, subset.weights, state.fit.mean)
         first = state.num_iterations
@@ -97,9 +97,7 @@ class CoresetMCMC(Construction):
         done = f"{last:,} iterations done" if last >= self.update.num_steps else None
         return State(points, subset, chains, fit, optimiser, last), Info(kl=None, done=done)
 
-    def _gradient(
-        self, rng: np.random.Generator, problem: Problem, subset: WeightedPoints, chains: Array
-    ) -> Array:
+    def _gradient(self, rng: Rng, problem: Problem, subset: WeightedPoints, chains: Array) -> Array:
         space = MonteCarloSpace(problem.model, chains)
         rows = subsample(rng, problem, self.gradient_rows or subset.size)
         vectors = space.embed(subset.rows)
@@ -108,7 +106,7 @@ class CoresetMCMC(Construction):
         # The space divides by K; K − 1 makes the covariance unbiased.
         return -space.project(vectors, missing) * (len(chains) / (len(chains) - 1))
 
-    def _settled(self, rng: np.random.Generator, problem: Problem, state: State) -> Array:
+    def _settled(self, rng: Rng, problem: Problem, state: State) -> Array:
         """Chains run at fixed weights until the log density shows no trend any more."""
         subset = state.subset
         density = CoresetDensity(problem.model, subset.rows, subset.weights, state.fit)

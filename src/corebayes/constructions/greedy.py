@@ -13,7 +13,7 @@ from corebayes.constructions.hilbert import MATCHED, NOTHING_TO_ADD, UNDER_WEIGH
 from corebayes.problem import Problem
 from corebayes.scan.query import BestRows
 from corebayes.tangent.weighting import FullPosterior, Weighting
-from corebayes.types import Array, Indices, Points, TangentSpace, WeightedPoints
+from corebayes.types import Array, Indices, Points, Rng, TangentSpace, WeightedPoints
 
 
 class State(NamedTuple):
@@ -47,11 +47,11 @@ class Greedy(Construction):
     def moved(self, problem: Problem, state: State) -> WeightedPoints | None:
         """The iterate after one step, weights of zero among them; None where no row helps."""
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         target, nothing = Target.of(rng, problem, self.weighting), problem.no_points()
         return State(nothing, nothing, target.total, target, size)
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         target, iterate = state.target, self.moved(problem, state)
         if iterate is None:
             return _ended(problem, state, NOTHING_TO_ADD)

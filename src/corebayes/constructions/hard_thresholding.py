@@ -26,7 +26,7 @@ from corebayes.problem import Problem
 from corebayes.scan.every_row import Projections, joined
 from corebayes.tangent.geometry import element_of
 from corebayes.tangent.weighting import FullPosterior, Weighting
-from corebayes.types import Array, Indices, WeightedPoints
+from corebayes.types import Array, Indices, Rng, WeightedPoints
 
 
 class State(NamedTuple):
@@ -53,11 +53,11 @@ class HardThresholding(Construction):
     tolerance: float = 1e-5
     """Stop when the weights move by less than this share of their length."""
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         size, nothing = self.require(size), problem.no_points()
         return State(nothing, nothing, 0.0, Target.of(rng, problem, self.weighting), size, 0)
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         target = state.target
         found = _threshold(problem, state)
         if found is None:

@@ -23,7 +23,7 @@ from corebayes.scan.query import Query
 from corebayes.tangent.geometry import element_of, half_square, scanned_total
 from corebayes.tangent.monte_carlo import MonteCarlo, MonteCarloSpace
 from corebayes.tangent.weighting import Weighting
-from corebayes.types import Array, Estimate, Indices, Points, TangentSpace, WeightedPoints
+from corebayes.types import Array, Estimate, Indices, Points, Rng, TangentSpace, WeightedPoints
 from corebayes.weights.nnls import nonnegative_least_squares
 
 Answer = TypeVar("Answer")
@@ -65,7 +65,7 @@ class Target:
     _length: float | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, rng: np.random.Generator, problem: Problem, weighting: Weighting) -> Target:
+    def of(cls, rng: Rng, problem: Problem, weighting: Weighting) -> Target:
         space = weighting.space(rng, problem)
         return cls(space, scanned_total(problem, space).element)
 

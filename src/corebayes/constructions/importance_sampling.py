@@ -21,7 +21,7 @@ from corebayes.constructions.hilbert import UNDER_WEIGHTING, Target
 from corebayes.problem import Problem
 from corebayes.scan.every_row import Norms, joined
 from corebayes.tangent.weighting import FullPosterior, Weighting
-from corebayes.types import WeightedPoints
+from corebayes.types import Rng, WeightedPoints
 
 
 class State(NamedTuple):
@@ -41,11 +41,11 @@ class ImportanceSampling(Construction):
     refit: bool = False
     """Whether the weights are the nonnegative least squares on the rows drawn."""
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         size = self.require(size)
         return State(problem.no_points(), Target.of(rng, problem, self.weighting), size)
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         target, size = state.target, state.size
         running = np.cumsum(joined(target.ask(problem, Norms(target.space))))
         if running[-1] <= 0.0:

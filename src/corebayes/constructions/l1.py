@@ -30,7 +30,7 @@ from corebayes.problem import Problem
 from corebayes.scan.every_row import Norms, Pieces, Projections, joined
 from corebayes.tangent import Geometry, Moments, Restriction, default_geometry
 from corebayes.tangent.geometry import Curvature, Level, residual_of
-from corebayes.types import Array, Block, Estimate, Indices, TangentSpace, WeightedPoints
+from corebayes.types import Array, Block, Estimate, Indices, Rng, TangentSpace, WeightedPoints
 from corebayes.weights import NaturalGradient, WeightUpdate
 
 
@@ -75,7 +75,7 @@ class L1(Construction):
     """f̃_n = (Var_0 f_n)^power: 1 is the paper's formula; ½ makes the penalty invariant to the scale
     of potentials, which its text wants, and is better where scales differ much."""
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         size, points, geometry = self.require(size), problem.no_points(), self._geometry(problem)
         space = geometry.space(rng, problem, points)
         variances = joined(problem.ask(Variances(space)))
@@ -90,7 +90,7 @@ class L1(Construction):
         points = points.at(NaturalGradient().run(rng, restriction, points.weights))
         return state._replace(points=points, high=highest)
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         penalty = 0.5 * (state.low + state.high)
         found = self.solve(rng, problem, state, penalty)
         state = state._replace(num_stages=state.num_stages + 1)
@@ -104,7 +104,7 @@ class L1(Construction):
         return state, Info(self._kl(rng, problem, state), done)
 
     def solve(
-        self, rng: np.random.Generator, problem: Problem, state: State, penalty: float
+        self, rng: Rng, problem: Problem, state: State, penalty: float
     ) -> WeightedPoints | None:
         """The optimum for one λ from the weights at hand; None once it has more than 2M rows."""
         geometry, points, start = self._geometry(problem), state.points, None
@@ -145,7 +145,7 @@ class L1(Construction):
         number = max(1, int(self.share_entering * state.size))
         return np.sort(violating[np.argsort(-prices[violating], kind="stable")[:number]])
 
-    def _refitted(self, rng: np.random.Generator, problem: Problem, state: State) -> State:
+    def _refitted(self, rng: Rng, problem: Problem, state: State) -> State:
         if self.refit is None:
             return state
         restriction = self._geometry(problem).restrict(problem, state.points)
@@ -162,7 +162,7 @@ class L1(Construction):
             return f"a little less penalty gives more than {state.size} rows: {found}"
         return None
 
-    def _kl(self, rng: np.random.Generator, problem: Problem, state: State) -> Estimate:
+    def _kl(self, rng: Rng, problem: Problem, state: State) -> Estimate:
         geometry = self._geometry(problem)
         space = geometry.space(rng, problem, state.points)
         residual = residual_of(geometry, problem, space, state.points)
@@ -179,16 +179,16 @@ class Penalised:
     restriction: Restriction
     price: Array
 
-    def gradient(self, rng: np.random.Generator, weights: Array) -> Array:
+    def gradient(self, rng: Rng, weights: Array) -> Array:
         return self.restriction.gradient(rng, weights) + self.price
 
-    def moments(self, rng: np.random.Generator, weights: Array) -> Moments:
+    def moments(self, rng: Rng, weights: Array) -> Moments:
         gram, cross, level = self.restriction.moments(rng, weights)
         cost = float(self.price @ weights)
         level = Level(level.energy + cost, level.half_variance + cost)
         return Moments(gram, cross - self.price, level)
 
-    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
+    def curvature(self, rng: Rng, weights: Array) -> Curvature:
         curvature = self.restriction.curvature(rng, weights)
         return curvature._replace(gradient=curvature.gradient + self.price)
 

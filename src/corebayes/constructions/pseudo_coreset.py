@@ -24,7 +24,7 @@ from corebayes.constructions.subset import random_subset
 from corebayes.problem import Problem
 from corebayes.tangent import MonteCarlo
 from corebayes.tangent.geometry import subsample
-from corebayes.types import Array, Block, WeightedPoints
+from corebayes.types import Array, Block, Rng, WeightedPoints
 from corebayes.weights.gradient_descent import Adam
 from corebayes.weights.optimiser import Optimiser
 
@@ -72,7 +72,7 @@ class PseudoCoreset(Construction):
     gradient_rows: int | None = None
     """U: rows in the fresh subsample of each step; None for all."""
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         model = problem.model
         if not isinstance(model, Learnable):
             raise TypeError(
@@ -88,7 +88,7 @@ class PseudoCoreset(Construction):
         scales["weights"] = np.array(weights.mean())
         return State(points, points, scales, self.update.begin(_pack(points, scales)), None, 0)
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         learned, scales = state.learned, state.scales
         space = self.geometry.space(rng, problem, learned, state.location)
         rows = subsample(rng, problem, self.gradient_rows)

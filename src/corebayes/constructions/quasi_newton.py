@@ -22,7 +22,7 @@ from corebayes.constructions.construction import EXACT, PRECISION, Construction,
 from corebayes.constructions.subset import random_subset
 from corebayes.problem import Problem
 from corebayes.tangent import Geometry, MonteCarlo
-from corebayes.types import Array, Estimate, WeightedPoints
+from corebayes.types import Array, Estimate, Rng, WeightedPoints
 
 # A step is good when it leaves less than this share of the slope, or of the gradient's norm.
 SHARE_LEFT = 0.9
@@ -67,11 +67,11 @@ class QuasiNewton(Construction):
     max_trials: int = 10
     """Lengths of the first step, at most."""
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         subset = random_subset(rng, problem, self.require(size))
         return State(subset, self._look(rng, problem, subset, None), 0)
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         before = state.seen
         direction = self._direction(before)
         after = self._moved(rng, problem, before, direction, 1.0)
@@ -90,12 +90,7 @@ class QuasiNewton(Construction):
         return np.asarray(np.linalg.solve(regularised, -seen.gradient), dtype=np.float64)
 
     def _shortened(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        before: Seen,
-        direction: Array,
-        after: Seen,
+        self, rng: Rng, problem: Problem, before: Seen, direction: Array, after: Seen
     ) -> Seen:
         """The first of the lengths 1, 1/1.5, … at which the slope has fallen and not turned."""
         slope, length = float(before.gradient @ direction), 1.0
@@ -107,22 +102,13 @@ class QuasiNewton(Construction):
         return after
 
     def _moved(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        before: Seen,
-        direction: Array,
-        length: float,
+        self, rng: Rng, problem: Problem, before: Seen, direction: Array, length: float
     ) -> Seen:
         weights = np.maximum(before.subset.weights + length * direction, 0.0)
         return self._look(rng, problem, before.subset.at(weights), before.location)
 
     def _look(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        subset: WeightedPoints,
-        start: Array | None,
+        self, rng: Rng, problem: Problem, subset: WeightedPoints, start: Array | None
     ) -> Seen:
         space = self.geometry.space(rng, problem, subset, start)
         vectors = space.embed(subset.rows)

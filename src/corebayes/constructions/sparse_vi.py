@@ -28,7 +28,7 @@ from corebayes.problem import Problem
 from corebayes.scan.query import BestRows
 from corebayes.tangent import Geometry, default_geometry
 from corebayes.tangent.geometry import residual_of, subsample
-from corebayes.types import Array, Estimate, Indices, TangentSpace, WeightedPoints
+from corebayes.types import Array, Estimate, Indices, Rng, TangentSpace, WeightedPoints
 from corebayes.weights import NaturalGradient, WeightUpdate
 
 
@@ -73,16 +73,16 @@ class SparseVI(Construction):
     patience: int = 10
     """Steps in a row that add no row before giving up; not used with `num_iterations`."""
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         return self.init_from(rng, problem, size, problem.no_points())
 
     def init_from(
-        self, rng: np.random.Generator, problem: Problem, size: int | None, points: WeightedPoints
+        self, rng: Rng, problem: Problem, size: int | None, points: WeightedPoints
     ) -> State:
         """The state from which the greedy steps go on. Cost: one look, which is a pass."""
         return self._look(rng, problem, points, size, None)
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         points = _select(problem, state)
         if points is None:
             return state, Info(self._kl(problem, state), "no row would improve the coreset")
@@ -95,7 +95,7 @@ class SparseVI(Construction):
 
     def _look(
         self,
-        rng: np.random.Generator,
+        rng: Rng,
         problem: Problem,
         points: WeightedPoints,
         size: int | None,

@@ -6,10 +6,10 @@ import numpy as np
 
 from corebayes.problem import Problem
 from corebayes.tangent.geometry import random_points
-from corebayes.types import WeightedPoints
+from corebayes.types import Rng, WeightedPoints
 
 
-def random_subset(rng: np.random.Generator, problem: Problem, size: int) -> WeightedPoints:
+def random_subset(rng: Rng, problem: Problem, size: int) -> WeightedPoints:
     """M rows without replacement of those that count, at w_n = c_n Σ c / Σ_subset c.
 
     Without counts that is N/M. Fewer rows when fewer count.

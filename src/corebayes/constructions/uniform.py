@@ -14,7 +14,7 @@ import numpy as np
 from corebayes.constructions.construction import Construction, Info, Style
 from corebayes.data.streams import parts_of
 from corebayes.problem import Problem
-from corebayes.types import Indices, WeightedPoints
+from corebayes.types import Indices, Rng, WeightedPoints
 
 
 class State(NamedTuple):
@@ -31,10 +31,10 @@ class Uniform(Construction):
     def passes(self, size: int | None) -> tuple[float, float]:
         return (0.0, 1.0)
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         return State(problem.no_points(), self.require(size))
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         size = state.size
         indices, times = np.unique(_draw_rows(rng, problem, size), return_counts=True)
         weights = times.astype(np.float64) * (problem.data.total_count / size)
@@ -42,7 +42,7 @@ class Uniform(Construction):
         return State(points, size), Info(kl=None, done=f"all {size} draws taken")
 
 
-def _draw_rows(rng: np.random.Generator, problem: Problem, number: int) -> Indices:
+def _draw_rows(rng: Rng, problem: Problem, number: int) -> Indices:
     """Row numbers in proportion to the counts: by inverting their running sum, part by part."""
     data = problem.data
     if data.total_count == data.num_rows:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from corebayes.models.gaussian import GaussianMean
 from corebayes.models.linear import LinearRegression
 from corebayes.problem import Problem
@@ -18,7 +16,16 @@ from corebayes.tangent.gaussian import gaussian_kl
 from corebayes.tangent.gaussian_mean import GaussianMeanForm
 from corebayes.tangent.geometry import Geometry, LookCost, Restriction
 from corebayes.tangent.linear import LinearForm
-from corebayes.types import Array, Estimate, Gaussian, Indices, TangentSpace, Total, WeightedPoints
+from corebayes.types import (
+    Array,
+    Estimate,
+    Gaussian,
+    Indices,
+    Rng,
+    TangentSpace,
+    Total,
+    WeightedPoints,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +36,7 @@ class ClosedForm(Geometry):
         return LookCost(passes=0.0)
 
     def space(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        points: WeightedPoints,
-        start: Array | None = None,
+        self, rng: Rng, problem: Problem, points: WeightedPoints, start: Array | None = None
     ) -> TangentSpace:
         return _form(problem).space(points)
 

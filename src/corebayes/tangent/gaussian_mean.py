@@ -16,7 +16,7 @@ import numpy as np
 
 from corebayes.models.gaussian import GaussianMean
 from corebayes.tangent.geometry import Curvature, Level, Moments
-from corebayes.types import Array, Block, Gaussian, Indices, Total, WeightedPoints
+from corebayes.types import Array, Block, Gaussian, Indices, Rng, Total, WeightedPoints
 
 
 class Whitening(NamedTuple):
@@ -177,7 +177,7 @@ class GaussianMeanRestriction:
     form: GaussianMeanForm
     z: Array
 
-    def gradient(self, rng: np.random.Generator, weights: Array) -> Array:
+    def gradient(self, rng: Rng, weights: Array) -> Array:
         form, weight = self.form, float(weights.sum())
         weighted_sum = weights @ self.z
         space = form.space_white(weighted_sum, weight)
@@ -186,14 +186,14 @@ class GaussianMeanRestriction:
         pull = space.spread * (form.sum - weighted_sum - missing * space.mean)
         return space.mean @ pull - self.z @ pull - missing * space.constant**2
 
-    def moments(self, rng: np.random.Generator, weights: Array) -> Moments:
+    def moments(self, rng: Rng, weights: Array) -> Moments:
         space = self.form.space_white(weights @ self.z, float(weights.sum()))
         vectors = space.embed_white(self.z)
         total = self.form.total(space)
         level = Level(space.free_energy(total))
         return Moments(vectors @ vectors.T, vectors @ total.element, level)
 
-    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
+    def curvature(self, rng: Rng, weights: Array) -> Curvature:
         space = self.form.space_white(weights @ self.z, float(weights.sum()))
         total = self.form.total(space).element
         return Curvature.of(space, space.embed_white(self.z), total, weights)

@@ -15,7 +15,16 @@ import numpy as np
 from corebayes.data.random_rows import random_rows
 from corebayes.problem import Problem
 from corebayes.scan.query import Totals
-from corebayes.types import Array, Estimate, Gaussian, Indices, TangentSpace, Total, WeightedPoints
+from corebayes.types import (
+    Array,
+    Estimate,
+    Gaussian,
+    Indices,
+    Rng,
+    TangentSpace,
+    Total,
+    WeightedPoints,
+)
 
 # Within so many nats ½ Var_w r is close to KL; beyond, it is worthless.
 NEAR = 1.0
@@ -79,13 +88,13 @@ class Curvature(NamedTuple):
 class Restriction(Protocol):
     """The active rows fixed, their weights free: what a weight update may ask at any w."""
 
-    def gradient(self, rng: np.random.Generator, weights: Array) -> Array:
+    def gradient(self, rng: Rng, weights: Array) -> Array:
         """∇_w KL(π_w ‖ π) over the active rows; unbiased where it is estimated."""
         ...
 
-    def moments(self, rng: np.random.Generator, weights: Array) -> Moments: ...
+    def moments(self, rng: Rng, weights: Array) -> Moments: ...
 
-    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature: ...
+    def curvature(self, rng: Rng, weights: Array) -> Curvature: ...
 
 
 class LookCost(NamedTuple):
@@ -107,11 +116,7 @@ class Geometry(ABC):
 
     @abstractmethod
     def space(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        points: WeightedPoints,
-        start: Array | None = None,
+        self, rng: Rng, problem: Problem, points: WeightedPoints, start: Array | None = None
     ) -> TangentSpace:
         """The tangent space at π_w; `start` is the location of a space nearby."""
 
@@ -158,22 +163,22 @@ class SpaceRestriction:
     location: Array | None
     num_rows: int | None
 
-    def gradient(self, rng: np.random.Generator, weights: Array) -> Array:
+    def gradient(self, rng: Rng, weights: Array) -> Array:
         space, vectors, total = self._look(rng, weights)
         # D = −(1/S) Σ_s ĝ_s ĝ_sᵀ (1 − w), over the active rows
         return -space.project(vectors, total.element - space.combine(vectors, weights))
 
-    def moments(self, rng: np.random.Generator, weights: Array) -> Moments:
+    def moments(self, rng: Rng, weights: Array) -> Moments:
         space, vectors, total = self._look(rng, weights)
         residual = total.element - space.combine(vectors, weights)
         level = Level(space.free_energy(total), half_square(residual))
         return Moments(space.gram(vectors), space.project(vectors, total.element), level)
 
-    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
+    def curvature(self, rng: Rng, weights: Array) -> Curvature:
         space, vectors, total = self._look(rng, weights)
         return Curvature.of(space, vectors, total.element, weights)
 
-    def _look(self, rng: np.random.Generator, weights: Array) -> tuple[TangentSpace, Any, Total]:
+    def _look(self, rng: Rng, weights: Array) -> tuple[TangentSpace, Any, Total]:
         space = self.geometry.space(rng, self.problem, self.points.at(weights), self.location)
         self.location = space.location
         rows = subsample(rng, self.problem, self.num_rows)
@@ -212,14 +217,14 @@ def residual_of(
     return total - element_of(space, points) if points.size else total
 
 
-def subsample(rng: np.random.Generator, problem: Problem, num_rows: int | None) -> Indices | None:
+def subsample(rng: Rng, problem: Problem, num_rows: int | None) -> Indices | None:
     """U row numbers without replacement, sorted; None (all rows) when U is None or at least N."""
     if num_rows is None or num_rows >= problem.data.num_rows:
         return None
     return random_rows(rng, problem.data.num_rows, num_rows)
 
 
-def random_points(rng: np.random.Generator, problem: Problem, num_rows: int) -> WeightedPoints:
+def random_points(rng: Rng, problem: Problem, num_rows: int) -> WeightedPoints:
     """U random rows (all, if there are no more), each weighted by how often it counts."""
     rows = subsample(rng, problem, num_rows)
     points = problem.points(np.arange(problem.data.num_rows) if rows is None else rows)

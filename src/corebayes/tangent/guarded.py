@@ -28,6 +28,7 @@ from corebayes.types import (
     Estimate,
     Indices,
     Model,
+    Rng,
     TangentSpace,
     Total,
     WeightedPoints,
@@ -126,11 +127,7 @@ class Guard(Geometry):
         return self.geometry.look_cost(problem)._replace(passes=1.0)
 
     def space(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        points: WeightedPoints,
-        start: Array | None = None,
+        self, rng: Rng, problem: Problem, points: WeightedPoints, start: Array | None = None
     ) -> GuardedSpace:
         inner = self.geometry.space(rng, problem, points, start)
         model, count = problem.model, problem.data.total_count

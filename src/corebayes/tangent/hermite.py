@@ -24,7 +24,7 @@ from corebayes.samplers.laplace import Laplace
 from corebayes.tangent.gaussian import gaussian_free_energy
 from corebayes.tangent.geometry import Geometry, half_square
 from corebayes.tangent.ridge import RidgeAlgebra, Ridges
-from corebayes.types import Array, Block, Estimate, Gaussian, Model, Total, WeightedPoints
+from corebayes.types import Array, Block, Estimate, Gaussian, Model, Rng, Total, WeightedPoints
 
 MAX_ORDER = 8
 
@@ -113,11 +113,7 @@ class Hermite(Geometry):
             raise ValueError(f"num_nodes must be at least 2, got {self.num_nodes}")
 
     def space(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        points: WeightedPoints,
-        start: Array | None = None,
+        self, rng: Rng, problem: Problem, points: WeightedPoints, start: Array | None = None
     ) -> HermiteSpace:
         model = _require_glm(problem.model)
         sampler = Exact() if is_conjugate(problem.model) else Laplace()

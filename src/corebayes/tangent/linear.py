@@ -19,7 +19,7 @@ from corebayes.models.linear import LinearRegression
 from corebayes.tangent.gaussian import gaussian_free_energy, gaussian_kl
 from corebayes.tangent.geometry import Curvature, Level, Moments
 from corebayes.tangent.ridge import ROOT_2, RidgeAlgebra, Ridges
-from corebayes.types import Array, Block, Gaussian, Total, WeightedPoints
+from corebayes.types import Array, Block, Gaussian, Rng, Total, WeightedPoints
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class LinearRestriction:
     pull: Array
     """P (h − A μ_0)."""
 
-    def gradient(self, rng: np.random.Generator, weights: Array) -> Array:
+    def gradient(self, rng: Rng, weights: Array) -> Array:
         K, variance = self.prior_gram, self.form.model.noise_sd**2
         shrink = self._shrink(weights / variance)
         # V = B Σ_w Bᵀ
@@ -136,14 +136,14 @@ class LinearRestriction:
         curvature -= np.square(covariance) @ weights
         return -(misfit * (shrink @ pull) + 0.5 * curvature) / variance**2
 
-    def moments(self, rng: np.random.Generator, weights: Array) -> Moments:
+    def moments(self, rng: Rng, weights: Array) -> Moments:
         # Differences of KL matter here, and only the d × d form has the digits for them.
         space = self.form.space(self.points.at(weights))
         vectors, total = space.embed(self.points.rows), self.form.total(space)
         level = Level(gaussian_kl(self.form.posterior(space), self.form.full))
         return Moments(space.gram(vectors), space.project(vectors, total.element), level)
 
-    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
+    def curvature(self, rng: Rng, weights: Array) -> Curvature:
         space = self.form.space(self.points.at(weights))
         total = self.form.total(space).element
         return Curvature.of(space, space.embed(self.points.rows), total, weights)

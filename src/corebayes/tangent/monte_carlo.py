@@ -20,7 +20,17 @@ from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.tangent.geometry import Geometry, LookCost
-from corebayes.types import Array, Block, Estimate, Indices, Model, Sampler, Total, WeightedPoints
+from corebayes.types import (
+    Array,
+    Block,
+    Estimate,
+    Indices,
+    Model,
+    Rng,
+    Sampler,
+    Total,
+    WeightedPoints,
+)
 
 # A potential that moves by less than this share of its size only shows round-off.
 FLAT = 1e-13
@@ -132,11 +142,7 @@ class MonteCarlo(Geometry):
         return LookCost(passes=1.0, draws=0 if of_a_fit else self.num_draws)
 
     def space(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        points: WeightedPoints,
-        start: Array | None = None,
+        self, rng: Rng, problem: Problem, points: WeightedPoints, start: Array | None = None
     ) -> MonteCarloSpace:
         problem.check_time()
         sampler = self.sampler or (EXACT if is_conjugate(problem.model) else ROUGH_LAPLACE)

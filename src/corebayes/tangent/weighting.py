@@ -25,13 +25,13 @@ from corebayes.samplers.laplace import Laplace, asked_posterior
 from corebayes.tangent.default import default_geometry
 from corebayes.tangent.geometry import random_points
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.types import Array, Gaussian, Sampler, TangentSpace
+from corebayes.types import Array, Gaussian, Rng, Sampler, TangentSpace
 
 
 class Weighting(Protocol):
     """Makes the tangent space at a π̂ that does not move."""
 
-    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace: ...
+    def space(self, rng: Rng, problem: Problem) -> TangentSpace: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class FullPosterior:
     def __post_init__(self) -> None:
         _check_num_draws(self.num_draws)
 
-    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
+    def space(self, rng: Rng, problem: Problem) -> TangentSpace:
         if self.sampler is None:
             at = _full_posterior(problem)
         else:
@@ -84,7 +84,7 @@ class Realistic:
         if not 0.0 <= self.noise < np.inf:
             raise ValueError(f"noise must be a share such as 0.75, got {self.noise}")
 
-    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
+    def space(self, rng: Rng, problem: Problem) -> TangentSpace:
         prior, full = _prior(problem), _full_posterior(problem)
         share = rng.uniform()
         mean = (1.0 - share) * prior.mean + share * full.mean
@@ -112,7 +112,7 @@ class SubsamplePosterior:
         if self.num_rows < 1:
             raise ValueError(f"num_rows must be at least 1, got {self.num_rows}")
 
-    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
+    def space(self, rng: Rng, problem: Problem) -> TangentSpace:
         _, rows, counts = random_points(rng, problem, self.num_rows)
         sampler = Exact() if is_conjugate(problem.model) else Laplace()
         at = sampler.fit(problem.model, rows, counts)
@@ -136,7 +136,7 @@ class GivenDraws:
             raise ValueError(f"draw {bad} has a NaN or infinite entry: {draws[bad]}")
         object.__setattr__(self, "draws", draws)
 
-    def space(self, rng: np.random.Generator, problem: Problem) -> MonteCarloSpace:
+    def space(self, rng: Rng, problem: Problem) -> MonteCarloSpace:
         draws = np.asarray(self.draws)
         if draws.shape[1] != problem.model.dim:
             raise ValueError(
@@ -149,9 +149,7 @@ class GivenDraws:
         return f"GivenDraws({num_draws} draws of {dim} parameters)"
 
 
-def _space_at(
-    rng: np.random.Generator, problem: Problem, at: Gaussian, num_draws: int | None
-) -> TangentSpace:
+def _space_at(rng: Rng, problem: Problem, at: Gaussian, num_draws: int | None) -> TangentSpace:
     if num_draws is None:
         return default_geometry(problem).space_at(problem, at)
     return MonteCarloSpace(problem.model, at.draw(rng, num_draws), at.mean)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.tangent.geometry import Restriction
-from corebayes.types import Array
+from corebayes.types import Array, Rng
 from corebayes.weights.optimiser import Schedule, descend, rate_at
 
 
@@ -35,7 +35,7 @@ class SGD:
         step = state + 1
         return values - rate_at(self.rate, step) * gradient, step
 
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
+    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
         return descend(self, rng, restriction, weights)
 
 
@@ -73,5 +73,5 @@ class Adam:
         values = values - rate_at(self.rate, step) * mean / scale
         return values, AdamState(first, second, step)
 
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
+    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
         return descend(self, rng, restriction, weights)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.tangent.geometry import Restriction
-from corebayes.types import Array
+from corebayes.types import Array, Rng
 from corebayes.weights.optimiser import descend
 
 
@@ -64,5 +64,5 @@ class HotDoG:
         values = values - length * mean / (scale + 1e-8)
         return values, HotDogState(state.start, first, second, distance, step)
 
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
+    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
         return descend(self, rng, restriction, weights)

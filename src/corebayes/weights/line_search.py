@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from corebayes.tangent.geometry import Curvature, Moments, Restriction
-from corebayes.types import Array
+from corebayes.types import Array, Rng
 from corebayes.weights.natural_gradient import NaturalGradient
 from corebayes.weights.update import WeightUpdate
 
@@ -36,7 +36,7 @@ class LineSearch:
     update: WeightUpdate = field(default_factory=lambda: NaturalGradient(num_steps=50))
     """How α and β are found."""
 
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
+    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
         others = weights.copy()
         others[-1] = 0.0
         selected = np.zeros_like(weights)
@@ -55,16 +55,16 @@ class Plane:
     restriction: Restriction
     basis: Array
 
-    def gradient(self, rng: np.random.Generator, weights: Array) -> Array:
+    def gradient(self, rng: Rng, weights: Array) -> Array:
         return self.basis.T @ self.restriction.gradient(rng, self.basis @ weights)
 
-    def moments(self, rng: np.random.Generator, weights: Array) -> Moments:
+    def moments(self, rng: Rng, weights: Array) -> Moments:
         moments = self.restriction.moments(rng, self.basis @ weights)
         return moments._replace(
             gram=self.basis.T @ moments.gram @ self.basis, cross=self.basis.T @ moments.cross
         )
 
-    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
+    def curvature(self, rng: Rng, weights: Array) -> Curvature:
         gradient, metric, third = self.restriction.curvature(rng, self.basis @ weights)
         return Curvature(
             self.basis.T @ gradient,

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from corebayes.tangent.geometry import Moments, Restriction
-from corebayes.types import Array
+from corebayes.types import Array, Rng
 from corebayes.weights.nnls import nonnegative_least_squares
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class NaturalGradient:
     """Stop when a step promises to lower ½ Var_w r by less than this share of it; within a nat,
     where ½ Var_w r is close to KL, a hundredth is always too little."""
 
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
+    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
         # All looks share their random numbers, so that KL is compared along one smooth curve.
         seed = int(rng.integers(2**63))
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from corebayes.tangent.geometry import Restriction
-from corebayes.types import Array
+from corebayes.types import Array, Rng
 
 Schedule = float | Callable[[int], float]
 
@@ -38,9 +38,7 @@ class Optimiser(Protocol):
         ...
 
 
-def descend(
-    optimiser: Optimiser, rng: np.random.Generator, restriction: Restriction, weights: Array
-) -> Array:
+def descend(optimiser: Optimiser, rng: Rng, restriction: Restriction, weights: Array) -> Array:
     """`num_steps` projected steps w ← (·)₊. Cost: as many tangent spaces and totals."""
     state = optimiser.begin(weights)
     for _ in range(optimiser.num_steps):

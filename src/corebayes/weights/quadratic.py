@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from corebayes.tangent.geometry import Curvature, Restriction
-from corebayes.types import Array
+from corebayes.types import Array, Rng
 from corebayes.weights.nnls import nonnegative_least_squares
 from corebayes.weights.optimiser import Schedule, rate_at
 
@@ -39,7 +39,7 @@ class Quadratic:
     """γ_t ≤ 1: a function of t = 1, 2, …, or the number γ in γ_t = min(γ/t, 1). The default is a
     running mean of the minima, which also averages out the Monte Carlo error."""
 
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
+    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
         for step in range(1, self.num_steps + 1):
             minimum = _minimum(restriction.curvature(rng, weights), weights)
             share = min(rate_at(self.rate, step), 1.0)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-
 from corebayes.tangent.geometry import Restriction
-from corebayes.types import Array
+from corebayes.types import Array, Rng
 
 
 class WeightUpdate(Protocol):
@@ -17,4 +15,4 @@ class WeightUpdate(Protocol):
     or was active before, so that an update of a single weight knows which one to move.
     """
 
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array: ...
+    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array: ...

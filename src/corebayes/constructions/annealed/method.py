@@ -12,14 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from corebayes.constructions.annealed import choose, grow, march, polish
 from corebayes.constructions.annealed.view import Goal, View, num_quadratics
 from corebayes.constructions.construction import Construction, Info, Style
 from corebayes.problem import Problem
 from corebayes.tangent.geometry import Geometry
-from corebayes.types import WeightedPoints
+from corebayes.types import Rng, WeightedPoints
 from corebayes.weights.natural_gradient import NaturalGradient
 
 State = march.March | choose.Choose | polish.Polish | grow.Grow | grow.Arrived
@@ -60,16 +58,16 @@ class AnnealedSparseVI(Construction):
         """Of a size that was asked for; an open one takes a few more each time it grows."""
         return (3.0, 9.0 if size is not None else float("inf"))
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         goal = _goal(problem, [size or num_quadratics(problem)], is_open=size is None)
         return march.begin(self._view(rng, problem, goal), goal, self.warming)
 
-    def init_path(self, rng: np.random.Generator, problem: Problem, sizes: Sequence[int]) -> State:
+    def init_path(self, rng: Rng, problem: Problem, sizes: Sequence[int]) -> State:
         goal = _goal(problem, sizes, is_open=False)
         return march.begin(self._view(rng, problem, goal), goal, self.warming)
 
     def init_from(
-        self, rng: np.random.Generator, problem: Problem, size: int | None, points: WeightedPoints
+        self, rng: Rng, problem: Problem, size: int | None, points: WeightedPoints
     ) -> State:
         """At temperature one with these points as the pilot. Cost: one look."""
         goal = _goal(problem, [size or num_quadratics(problem)], is_open=size is None)
@@ -81,7 +79,7 @@ class AnnealedSparseVI(Construction):
         answers = [answer.points for answer in state.answers]
         return dict(zip(state.goal.sizes, answers, strict=False))
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         view = self._view(rng, problem, state.goal)
         polisher = polish.Polisher(self.polish, self.rounds, self.tolerance)
         match state:
@@ -96,7 +94,7 @@ class AnnealedSparseVI(Construction):
             case grow.Arrived():
                 return polish.enlarge(view, state, polisher)
 
-    def _view(self, rng: np.random.Generator, problem: Problem, goal: Goal) -> View:
+    def _view(self, rng: Rng, problem: Problem, goal: Goal) -> View:
         return View(rng, problem, goal.sizes[-1], self.geometry, self.pool_rows, self.total_rows)
 
 

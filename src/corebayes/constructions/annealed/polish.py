@@ -93,14 +93,7 @@ def enlarge(view: View, state: Arrived, polisher: Polisher) -> tuple[Polish | Gr
 
 
 def _improved(
-    view: View,
-    judge: View,
-    state: Polish,
-    best: Look,
-    size: int,
-    polisher: Polisher,
-    *,
-    scan: bool,
+    view: View, judge: View, state: Polish, best: Look, size: int, polisher: Polisher, *, scan: bool
 ) -> Look:
     """Weights polished, then points selected again from π_w, as long as that lowers KL.
 

@@ -16,7 +16,7 @@ from corebayes.scan.inline import Inline
 from corebayes.scan.query import BestRows
 from corebayes.tangent.default import default_geometry
 from corebayes.tangent.geometry import Geometry, LookCost, Moments, subsample
-from corebayes.types import Array, Estimate, Indices, WeightedPoints
+from corebayes.types import Array, Estimate, Indices, Rng, WeightedPoints
 from corebayes.weights.natural_gradient import NaturalGradient
 from corebayes.weights.pursuit import orthogonal_pursuit
 
@@ -47,7 +47,7 @@ class Goal(NamedTuple):
 class View:
     """A problem seen with one geometry. Cost of a look: what the geometry says."""
 
-    rng: np.random.Generator
+    rng: Rng
     problem: Problem
     size: int
     """The largest size asked for: points beyond the dimension of a space have nothing to fit."""
