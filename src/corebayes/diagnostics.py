@@ -9,7 +9,7 @@ appendix A),
     KL(π_w ‖ π) + KL(π ‖ π_w)    =   E[Var_γ(T) r],  T ~ U[0, 1]        "symmetric"
                                  ≤ C · J   (Proposition 2: `metric_constant`, `hilbert_objective`)
 
-The lemma as printed has 2 in place of ½; its proof gives ∫ (1 − t) Var_γ(t) r dt, and Beta(1, 2)
+The lemma as printed has 2 for ½; its proof gives ∫ (1 − t) Var_γ(t) r dt, and Beta(1, 2)
 has density 2 (1 − t). Only with ½ do the first two lines add up to the third.
 """
 

@@ -12,6 +12,7 @@ exact inner products where the model has them. Any class with the one method `sp
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,7 +36,31 @@ class Weighting(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FullPosterior:
+class GaussianWeighting(ABC):
+    """A Gaussian π̂. A subclass says which."""
+
+    num_draws: int | None = 500
+    """S; None for exact inner products."""
+
+    def __post_init__(self) -> None:
+        if self.num_draws is not None and self.num_draws < 2:
+            raise ValueError(
+                f"num_draws must be at least 2 to have a covariance, or None for exact inner "
+                f"products, got {self.num_draws}"
+            )
+
+    @abstractmethod
+    def gaussian(self, rng: Rng, problem: Problem) -> Gaussian: ...
+
+    def space(self, rng: Rng, problem: Problem) -> TangentSpace:
+        at = self.gaussian(rng, problem)
+        if self.num_draws is None:
+            return default_geometry(problem).space_at(problem, at)
+        return MonteCarloSpace(problem.model, at.draw(rng, self.num_draws), at.mean)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullPosterior(GaussianWeighting):
     """π̂ with the mean and covariance of the full posterior: the paper's Optimal.
 
     Exact for conjugate models and the Laplace fit of all rows for others, in about eight passes of
@@ -43,30 +68,22 @@ class FullPosterior:
     memory.
     """
 
-    num_draws: int | None = 500
-    """S; None for exact inner products."""
     sampler: Sampler | None = None
     """How to draw from the full posterior, for example `NUTS()`."""
     moment_draws: int = 2000
     """Draws that the moments are taken from when there is a sampler."""
 
-    def __post_init__(self) -> None:
-        _check_num_draws(self.num_draws)
-
-    def space(self, rng: Rng, problem: Problem) -> TangentSpace:
+    def gaussian(self, rng: Rng, problem: Problem) -> Gaussian:
         if self.sampler is None:
-            at = _full_posterior(problem)
-        else:
-            rows = problem.data.take(np.arange(problem.data.num_rows))
-            draws, _ = self.sampler.draw(
-                rng, problem.model, rows, rows.multiplicity(), self.moment_draws
-            )
-            at = _moments(draws)
-        return _space_at(rng, problem, at, self.num_draws)
+            return _full_posterior(problem)
+        rows = problem.data.take(np.arange(problem.data.num_rows))
+        counts = rows.multiplicity()
+        draws, _ = self.sampler.draw(rng, problem.model, rows, counts, self.moment_draws)
+        return _moments(draws)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Realistic:
+class Realistic(GaussianWeighting):
     """π̂ between prior and posterior, and noisy: the paper's stand-in for a guess of the posterior.
 
     With u uniform on [0, 1], mean and covariance are a share u of the way from the prior's to the
@@ -75,28 +92,25 @@ class Realistic:
     no more.) It knows the posterior, so it is for experiments.
     """
 
-    num_draws: int | None = 500
-    """S; None for exact inner products."""
     noise: float = 0.75
 
     def __post_init__(self) -> None:
-        _check_num_draws(self.num_draws)
+        super().__post_init__()
         if not 0.0 <= self.noise < np.inf:
             raise ValueError(f"noise must be a share such as 0.75, got {self.noise}")
 
-    def space(self, rng: Rng, problem: Problem) -> TangentSpace:
+    def gaussian(self, rng: Rng, problem: Problem) -> Gaussian:
         prior, full = _prior(problem), _full_posterior(problem)
         share = rng.uniform()
         mean = (1.0 - share) * prior.mean + share * full.mean
         covariance = (1.0 - share) * _covariance(prior) + share * _covariance(full)
         mean = mean * (1.0 + self.noise * rng.standard_normal(mean.size))
         covariance = covariance * np.exp(self.noise * rng.standard_normal())
-        at = Gaussian(mean, np.linalg.cholesky(covariance))
-        return _space_at(rng, problem, at, self.num_draws)
+        return Gaussian(mean, np.linalg.cholesky(covariance))
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsamplePosterior:
+class SubsamplePosterior(GaussianWeighting):
     """π̂ the posterior of a few random rows, each counted as often as it is in the data.
 
     Wider than the full posterior and about where it is: what one can have without all rows.
@@ -104,19 +118,16 @@ class SubsamplePosterior:
     """
 
     num_rows: int = 1000
-    num_draws: int | None = 500
-    """S; None for exact inner products."""
 
     def __post_init__(self) -> None:
-        _check_num_draws(self.num_draws)
+        super().__post_init__()
         if self.num_rows < 1:
             raise ValueError(f"num_rows must be at least 1, got {self.num_rows}")
 
-    def space(self, rng: Rng, problem: Problem) -> TangentSpace:
+    def gaussian(self, rng: Rng, problem: Problem) -> Gaussian:
         _, rows, counts = random_points(rng, problem, self.num_rows)
         sampler = Exact() if is_conjugate(problem.model) else Laplace()
-        at = sampler.fit(problem.model, rows, counts)
-        return _space_at(rng, problem, at, self.num_draws)
+        return sampler.fit(problem.model, rows, counts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,12 +160,6 @@ class GivenDraws:
         return f"GivenDraws({num_draws} draws of {dim} parameters)"
 
 
-def _space_at(rng: Rng, problem: Problem, at: Gaussian, num_draws: int | None) -> TangentSpace:
-    if num_draws is None:
-        return default_geometry(problem).space_at(problem, at)
-    return MonteCarloSpace(problem.model, at.draw(rng, num_draws), at.mean)
-
-
 def _full_posterior(problem: Problem) -> Gaussian:
     if is_conjugate(problem.model):
         return problem.full_posterior
@@ -173,11 +178,3 @@ def _moments(draws: Array) -> Gaussian:
 
 def _covariance(gaussian: Gaussian) -> Array:
     return gaussian.factor @ gaussian.factor.T
-
-
-def _check_num_draws(num_draws: int | None) -> None:
-    if num_draws is not None and num_draws < 2:
-        raise ValueError(
-            f"num_draws must be at least 2 to have a covariance, or None for exact inner "
-            f"products, got {num_draws}"
-        )

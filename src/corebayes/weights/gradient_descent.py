@@ -15,13 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.tangent.geometry import Restriction
-from corebayes.types import Array, Rng
-from corebayes.weights.optimiser import Schedule, descend, rate_at
+from corebayes.types import Array
+from corebayes.weights.optimiser import Optimiser, Schedule, rate_at
 
 
 @dataclass(frozen=True, kw_only=True)
-class SGD:
+class SGD(Optimiser):
     """T steps of w ← (w − γ_t D)₊. Cost: T tangent spaces and totals."""
 
     num_steps: int = 100
@@ -35,9 +34,6 @@ class SGD:
         step = state + 1
         return values - rate_at(self.rate, step) * gradient, step
 
-    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
-        return descend(self, rng, restriction, weights)
-
 
 class AdamState(NamedTuple):
     """Running means of the gradient and of its square, and how many steps went in."""
@@ -48,7 +44,7 @@ class AdamState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adam:
+class Adam(Optimiser):
     """T steps of Adam with step size γ_t. Cost: T tangent spaces and totals.
 
     A weight moves by at most about Σ_t γ_t in one update, so with N rows and M points choose
@@ -72,6 +68,3 @@ class Adam:
         scale = np.sqrt(second / (1.0 - second_decay**step)) + 1e-8
         values = values - rate_at(self.rate, step) * mean / scale
         return values, AdamState(first, second, step)
-
-    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
-        return descend(self, rng, restriction, weights)

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.tangent.geometry import Restriction
-from corebayes.types import Array, Rng
-from corebayes.weights.optimiser import descend
+from corebayes.types import Array
+from corebayes.weights.optimiser import Optimiser
 
 
 class HotDogState(NamedTuple):
@@ -33,7 +32,7 @@ class HotDogState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HotDoG:
+class HotDoG(Optimiser):
     """T steps of Hot DoG; the name's other half, to begin with chains that have settled, is up to
     who samples (`CoresetMCMC`). Cost: T gradients."""
 
@@ -63,6 +62,3 @@ class HotDoG:
             length, scale = distance / (1.0 - a ** (step - 1)), np.sqrt(step * square)
         values = values - length * mean / (scale + 1e-8)
         return values, HotDogState(state.start, first, second, distance, step)
-
-    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
-        return descend(self, rng, restriction, weights)

@@ -23,7 +23,7 @@ import numpy as np
 from corebayes.tangent.geometry import Curvature, Moments, Restriction
 from corebayes.types import Array, Rng
 from corebayes.weights.natural_gradient import NaturalGradient
-from corebayes.weights.update import WeightUpdate
+from corebayes.weights.optimiser import WeightUpdate
 
 
 @dataclass(frozen=True, kw_only=True)
