@@ -32,7 +32,7 @@ TOO_FAR, TOO_SHORT = 25.0, 0.25
 # The ratio of temperatures below which none shorter is tried: one posterior is then a fifth wider
 # than the other.
 SHORTEST = 1.5
-# A temperature above this goes all the way: the last step is then no longer than a factor of two.
+# What would end above this goes all the way: π is then at most 1.4 times narrower, within sight.
 NEARLY_THERE = 0.5
 # The first subsample: at least 500 rows and 20 a parameter, for a posterior that is close to a
 # Gaussian; and a 400th of all rows, so that the march is two or three steps of the first ratio, 16,

@@ -29,8 +29,8 @@ FURTHER = 10.0
 # Weights that bring KL down to this share of what it was are still on their way: no other points
 # are looked for. Other points must promise to leave no more than the second share of KL.
 STILL_FALLING, WORTH_A_LOOK = 0.01, 0.8
-# An open size that does not do grows by a third: KL falls geometrically in the size, so this is
-# soon enough, and the last of the sizes costs about as much as all before it.
+# An open size that does not do grows by a third of itself: KL falls geometrically in the size, so
+# few sizes are tried, and the one that does is at most a third too large.
 ENLARGED = 3
 
 
