@@ -18,15 +18,15 @@ from matplotlib.patches import Ellipse
 
 import corebayes as cb
 from corebayes.data import as_data
-from corebayes.method_plots import LOOKS
+from corebayes.method_plots import STYLES
 from corebayes.plots import BLACK, BLUE, GREY, ORANGE, STYLE, draw_kl
 from corebayes.problem import Problem
 from corebayes.samplers.laplace import full_posterior
-from corebayes.types import Coreset, Data, Gaussian, Points
+from corebayes.types import Coreset, Data, Gaussian
 from corebayes.weights.pursuit import orthogonal_pursuit
 
 IMAGES = Path(__file__).parent / "images"
-GREEN = LOOKS["OrthogonalPursuit"].color
+GREEN = STYLES["OrthogonalPursuit"].color
 
 
 def main() -> None:
@@ -96,8 +96,8 @@ def draw_tangent(figure: Figure) -> None:
     rng = np.random.default_rng(0)
     # The space at a posterior of few rows: from there not all of them pull the same way.
     some = np.arange(6)
-    points = Points(some, data.take(some))
-    space = cb.Hermite(order=2).space(rng, problem, points, np.ones(some.size))
+    points = problem.points(some, np.ones(some.size))
+    space = cb.Hermite(order=2).space(rng, problem, points)
     rows = data.read(0, data.num_rows)
     vectors = space.embed(rows)
     total = space.total(rows).element

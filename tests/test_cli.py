@@ -290,16 +290,11 @@ import corebayes as cb
 from corebayes import inputs
 from corebayes.__main__ import main
 
-class Interrupted:
-    inner = cb.SparseVI()
-
-    def init(self, rng, problem, size):
-        return self.inner.init(rng, problem, size)
-
+class Interrupted(cb.SparseVI):
     def step(self, rng, problem, state):
-        if state.weights.size == {after}:
+        if state.points.size == {after}:
             os.kill(os.getpid(), signal.{kill})
-        return self.inner.step(rng, problem, state)
+        return super().step(rng, problem, state)
 
 inputs.METHODS["sparse-vi"] = Interrupted
 sys.argv = {line.split()}

@@ -107,7 +107,7 @@ def test_the_construction_of_ones_own_runs():
     kls = [step["kl"] for step in coreset.trace]
     # What matching pursuit has left can only shrink.
     assert all(after <= before for before, after in pairwise(kls))
-    assert coreset.reason == "size reached"
+    assert coreset.reason == "reached size 30"
 
 
 def test_docstrings_become_what_sphinx_reads(monkeypatch):

@@ -9,7 +9,6 @@ import pytest
 
 import corebayes as cb
 from corebayes import cli
-from corebayes.constructions.construction import expected_passes
 from corebayes.logs import logger, write_lines
 from corebayes.scan.budget import MemoryBudgetError
 
@@ -119,10 +118,16 @@ def test_lines_of_json(rows):
         write_lines(stream, "xml")
 
 
-def test_what_a_method_will_cost():
-    assert expected_passes(cb.AnnealedSparseVI(), 100) == (4, 7)
-    assert expected_passes(cb.AnnealedSparseVI(), None) == (4, np.inf)
-    assert expected_passes(object(), 100) == (1, np.inf)
+@pytest.mark.parametrize("method", [cb.AnnealedSparseVI(), cb.SparseVI(), cb.Uniform(), cb.GIGA()])
+def test_a_method_costs_what_it_says(method):
+    """Where there are many rows: more than a pool has, which the default method chooses from."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 3))
+    y = rng.uniform(size=8000) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5]))
+    for size in (6, 12):
+        coreset = cb.build(MODEL, (X, y), size=size, method=method)
+        fewest, most = method.passes(size)
+        assert fewest <= coreset.provenance["passes"] <= most <= method.passes(None)[1]
 
 
 @pytest.fixture
@@ -165,7 +170,8 @@ def test_a_long_run_says_beforehand_what_it_costs(call, monkeypatch):
     code, _, err = call("build rows.npz --model logistic --out c.parquet --size 5")
     assert code == 0
     assert err == (
-        "corebayes: 1,500 rows in 1 shards: 5 to 8 passes over them, at most 12,000 rows to read\n"
+        "corebayes: 1,500 rows in 1 shards: as a rule 4 to 10 passes over them, "
+        "up to 15,000 rows to read\n"
     )
     _, _, err = call(f"{BUILD} --size 2")
     assert "at least 2 passes over them, at least 3,000 rows to read" in err

@@ -31,13 +31,13 @@ class Endless(cb.Uniform):
             problem.rows_scanned += 1
             return state, Info(None)
         geometry = MonteCarlo(num_draws=50, sampler=Slow())
-        space = geometry.space(rng, problem, state.points, state.weights)
+        space = geometry.space(rng, problem, state.points)
         ends = time.perf_counter() + 20.0
         while time.perf_counter() < ends:
             if self.look_at_rows:
                 problem.ask(Totals(space))
             else:
-                geometry.space(rng, problem, state.points, state.weights)
+                geometry.space(rng, problem, state.points)
         return state, Info(None, done="nobody stopped it")
 
 

@@ -1,29 +1,22 @@
-"""Every construction has a look of its own, the same in every figure."""
-
-from dataclasses import is_dataclass
+"""Every construction has a style of its own, the same in every figure."""
 
 import numpy as np
 
-import corebayes.constructions as constructions
-from corebayes.method_plots import LOOKS, Medians, draw_methods, look_of, place_of
+import corebayes as cb
+from corebayes.method_plots import STYLES, Medians, draw_methods, place_of, style_of
 
 
-def exported():
-    kinds = {name: getattr(constructions, name) for name in constructions.__all__}
-    return {name for name, kind in kinds.items() if hasattr(kind, "step") and is_dataclass(kind)}
-
-
-def test_every_exported_construction_has_a_look_of_its_own():
-    assert exported() <= set(LOOKS)
-    assert len({look.marker for look in LOOKS.values()}) == len(LOOKS)
-    assert len({look.color for look in LOOKS.values()}) == len(LOOKS)
+def test_every_exported_construction_has_a_style_of_its_own():
+    assert {"GIGA", "Uniform", "AnnealedSparseVI"} <= set(STYLES) <= set(cb.__all__)
+    assert len({style.marker for style in STYLES.values()}) == len(STYLES)
+    assert len({style.color for style in STYLES.values()}) == len(STYLES)
 
 
 def test_variants_keep_the_colour_and_marker_of_their_method():
-    plain, refit, other = (look_of(n) for n in ("GIGA", "GIGA + refit", "GIGA, realistic"))
+    plain, refit, other = (style_of(n) for n in ("GIGA", "GIGA + refit", "GIGA, realistic"))
     assert plain.color == refit.color == other.color and plain.marker == refit.marker
-    assert len({(look.dashes, look.fill) for look in (plain, refit, other)}) == 3
-    assert look_of("AnnealedSparseVI") != look_of("SparseVI")
+    assert len({(style.dashes, style.fill) for style in (plain, refit, other)}) == 3
+    assert style_of("AnnealedSparseVI") != style_of("SparseVI")
     assert place_of("AnnealedSparseVI") < place_of("SparseVI") < place_of("GIGA") < place_of("new")
 
 

@@ -10,7 +10,9 @@
 (9, 1000)
 """
 
-from corebayes import diagnostics, models
+import typing
+
+from corebayes import constructions, diagnostics, models
 from corebayes.adapters import (
     from_bambi,
     from_formula,
@@ -27,20 +29,7 @@ from corebayes.adapters import (
 from corebayes.build import build, build_path
 from corebayes.certify import Certificate, certify
 from corebayes.checkpoint import CheckpointError
-from corebayes.constructions import (
-    GIGA,
-    L1,
-    AnnealedSparseVI,
-    CoresetMCMC,
-    FrankWolfe,
-    HardThresholding,
-    ImportanceSampling,
-    OrthogonalPursuit,
-    PseudoCoreset,
-    QuasiNewton,
-    SparseVI,
-    Uniform,
-)
+from corebayes.constructions import *  # noqa: F403
 from corebayes.files import load
 from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
@@ -64,42 +53,30 @@ from corebayes.version import __version__
 from corebayes.weights import SGD, Adam, HotDoG, LineSearch, NaturalGradient, Quadratic
 
 __all__ = [
-    "GIGA",
-    "L1",
     "NUTS",
     "SGD",
     "Adam",
-    "AnnealedSparseVI",
     "Certificate",
     "CheckpointError",
     "ClosedForm",
     "Coreset",
-    "CoresetMCMC",
     "Draws",
     "Exact",
-    "FrankWolfe",
     "FullPosterior",
     "GivenDraws",
     "Guard",
-    "HardThresholding",
     "Hermite",
     "HitAndRun",
     "HotDoG",
-    "ImportanceSampling",
     "Laplace",
     "LineSearch",
     "MonteCarlo",
     "NaturalGradient",
-    "OrthogonalPursuit",
     "Posterior",
-    "PseudoCoreset",
     "Quadratic",
-    "QuasiNewton",
     "Realistic",
     "Report",
-    "SparseVI",
     "SubsamplePosterior",
-    "Uniform",
     "__version__",
     "build",
     "build_path",
@@ -123,3 +100,7 @@ __all__ = [
     "to_stan",
 ]
 __all__ += models.__all__
+
+if not typing.TYPE_CHECKING:
+    # A type checker reads the star import instead.
+    __all__ += constructions.__all__

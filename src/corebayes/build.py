@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from corebayes.build_arguments import (
     checked_sizes,
 )
 from corebayes.checkpoint import check_folder, open_journal, run_identity
-from corebayes.constructions import AnnealedSparseVI, Construction, Info, PathConstruction
-from corebayes.constructions.construction import GrowingConstruction
+from corebayes.constructions import AnnealedSparseVI, Construction, Info
 from corebayes.data import as_data
 from corebayes.deadline import OutOfTimeError, TimeLimit, time_limit
 from corebayes.interrupts import is_interrupt
@@ -31,7 +30,7 @@ from corebayes.progress import make_progress
 from corebayes.scan.budget import Budget, as_budget
 from corebayes.scan.inline import Inline, one_blas_thread
 from corebayes.scan.query import Executor
-from corebayes.types import Coreset, Data, Indices, Model, Points
+from corebayes.types import Coreset, Data, Indices, Model, WeightedPoints
 from corebayes.version import __version__
 
 
@@ -86,7 +85,7 @@ def build(
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
             run.init(size, points)
             reason = run.until(_Tolerance(tol), bar.show)
-    return run.coreset(run.state, reason)
+    return run.coreset(run.state.points, reason)
 
 
 def build_path(
@@ -119,7 +118,7 @@ def build_path(
     check_folder(checkpoint)
     method = method or AnnealedSparseVI()
     check_method(method)
-    passed: dict[int, Any] = {}
+    passed: dict[int, WeightedPoints] = {}
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
         check_enough_rows(wanted[-1], rows)
@@ -130,12 +129,10 @@ def build_path(
             def watch(size: int, kl: Any, rate: float) -> None:
                 bar.show(size, kl, rate)
                 # Points may leave again, so the last state of no more rows counts.
-                passed.update({most: run.state for most in wanted if 0 < size <= most})
+                passed.update(run.method.reached(run.state, wanted))
 
             run.init_path(wanted)
             reason = run.until(_Tolerance(None), watch)
-    if isinstance(run.method, PathConstruction):
-        passed = dict(zip(wanted, run.state.answers, strict=False))
     return [run.coreset(passed[size], reason) for size in wanted if size in passed]
 
 
@@ -199,7 +196,18 @@ class _Run:
             problem.log = journal
             yield
 
-    def init(self, size: int | None, start: tuple[Points, Any] | None = None) -> None:
+    def init(self, size: int | None, start: WeightedPoints | None = None) -> None:
+        self._say_begin(size)
+        if start is None:
+            self.state = self.method.init(self.rng, self.problem, size)
+        else:
+            self.state = self.method.init_from(self.rng, self.problem, size, start)
+
+    def init_path(self, sizes: Sequence[int]) -> None:
+        self._say_begin(sizes[-1])
+        self.state = self.method.init_path(self.rng, self.problem, sizes)
+
+    def _say_begin(self, size: int | None) -> None:
         data = self.problem.data
         say(
             "begin",
@@ -209,22 +217,11 @@ class _Run:
             size=size,
             seed=self.seed,
         )
-        if start is None:
-            self.state = self.method.init(self.rng, self.problem, size)
-        else:
-            growing = cast(GrowingConstruction, self.method)
-            self.state = growing.init_from(self.rng, self.problem, size, *start)
-
-    def init_path(self, sizes: Sequence[int]) -> None:
-        if isinstance(self.method, PathConstruction):
-            self.state = self.method.init_path(self.rng, self.problem, sizes)
-        else:
-            self.init(sizes[-1])
 
     def until(self, tolerance: _Tolerance, show: Callable[..., None]) -> str:
         """Step until there is a reason to stop, and give it."""
         reason = self._until(tolerance, show)
-        size = int(self.state.weights.size)
+        size = int(self.state.points.size)
         say("end", f"{size} rows, stopped: {reason}", size=size, reason=reason)
         return reason
 
@@ -234,29 +231,28 @@ class _Run:
                 self.state, info = self.method.step(self.rng, self.problem, self.state)
                 seconds = self._record(info)
                 self.limit.has_answer()
-                show(self.state.weights.size, info.kl, self.problem.rows_scanned / seconds)
+                show(self.state.points.size, info.kl, self.problem.rows_scanned / seconds)
                 if tolerance.holds(self, info):
-                    return tolerance.reason(self.state.weights.size)
+                    return tolerance.reason(self.state.points.size)
                 if info.done is not None:
                     return info.done
                 if self.limit.is_over():
                     return self.limit.reason
         except OutOfTimeError:
-            if self.limit.seconds is None or self.state.weights.size == 0:
+            if self.limit.seconds is None or self.state.points.size == 0:
                 raise
             return self.limit.reason
         except BaseException as error:
-            if not is_interrupt(error) or self.state.weights.size == 0:
+            if not is_interrupt(error) or self.state.points.size == 0:
                 raise
             return "interrupted"
 
-    def coreset(self, state: Any, reason: str) -> Coreset:
-        """The coreset of a state, its rows in the order of the data."""
-        order = np.argsort(state.points.indices)
-        points, data = state.points.take(order), self.problem.data
+    def coreset(self, points: WeightedPoints, reason: str) -> Coreset:
+        """The coreset of these points, in the order of the data."""
+        points, data = points.take(np.argsort(points.indices)), self.problem.data
         return Coreset(
             indices=points.indices,
-            weights=state.weights[order],
+            weights=points.weights,
             rows=points.rows,
             model=self.problem.model,
             num_rows=data.num_rows,
@@ -272,7 +268,7 @@ class _Run:
         self.trace.append(
             {
                 "step": len(self.trace) + 1,
-                "size": int(self.state.weights.size),
+                "size": int(self.state.points.size),
                 "kl": kl,
                 "kl_se": error,
                 "seconds": seconds,
@@ -309,7 +305,7 @@ class _Tolerance:
 
     def holds(self, run: _Run, info: Info) -> bool:
         """Whether two certificates, each on fresh draws, say so."""
-        size = int(run.state.weights.size)
+        size = int(run.state.points.size)
         if self.tol is None or info.kl is None or info.kl.value > self.tol or size < self.next_size:
             return False
         self.next_size = size + max(1, size // 10)
@@ -323,7 +319,7 @@ class _Tolerance:
 
         assert self.tol is not None
         return certify(
-            run.coreset(run.state, ""),
+            run.coreset(run.state.points, ""),
             run.problem.data,
             seed=int(run.rng.integers(2**31)),
             tol=self.tol,
@@ -341,8 +337,8 @@ def _line(entry: dict[str, Any], num_rows: int) -> str:
     )
 
 
-def _starting_points(start: Coreset, data: Data) -> tuple[Points, Any]:
+def _starting_points(start: Coreset, data: Data) -> WeightedPoints:
     from corebayes.certify import check_same_data
 
     check_same_data(start, data)
-    return Points(start.indices, data.take(start.indices)), start.weights.copy()
+    return WeightedPoints(start.indices, data.take(start.indices), start.weights.copy())

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 from corebayes.arguments import checked_whole
 from corebayes.check_coreset import check_coreset
-from corebayes.constructions.construction import Construction, GrowingConstruction
+from corebayes.constructions.construction import Construction
 from corebayes.types import Coreset, Data
 
 
 def check_method(method: Any) -> None:
     if isinstance(method, type):
         raise TypeError(f"method must be an object: write {method.__name__}(), with parentheses")
-    if not (hasattr(method, "init") and hasattr(method, "step")):
+    if not isinstance(method, Construction):
         raise TypeError(
             f"method must be a construction such as SparseVI() or GIGA(), got {method!r}"
         )
@@ -27,7 +27,7 @@ def check_can_start(method: Construction, start: Any, size: int | None) -> None:
     if not isinstance(start, Coreset):
         raise TypeError(f"start must be a coreset, got {type(start).__name__}")
     check_coreset(start)
-    if not isinstance(method, GrowingConstruction):
+    if not method.can_start:
         raise TypeError(
             f"{type(method).__name__} begins from nothing and cannot go on from a coreset; "
             "SparseVI() and AnnealedSparseVI() can"

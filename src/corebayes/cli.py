@@ -24,7 +24,6 @@ from typer import Argument, Option
 
 import corebayes as cb
 from corebayes.checkpoint import check_folder
-from corebayes.constructions.construction import expected_passes
 from corebayes.data.atomic import replacing
 from corebayes.data.frames import import_pyarrow
 from corebayes.experiments import command as experiments
@@ -362,11 +361,14 @@ def _announce(data: Data, construction: Any, size: int | None) -> None:
     if data.num_rows < MANY_ROWS:
         return
     # The model looks at all rows once before the construction does.
-    fewest, most = (1 + passes for passes in expected_passes(construction, size))
+    fewest, most = (1 + passes for passes in construction.passes(size))
     if math.isinf(most):
         passes, total = f"at least {fewest:.0f}", f"at least {fewest * data.num_rows:,.0f}"
     else:
-        passes, total = f"{fewest:.0f} to {most:.0f}", f"at most {most * data.num_rows:,.0f}"
+        passes, total = (
+            f"as a rule {fewest:.0f} to {most:.0f}",
+            f"up to {most * data.num_rows:,.0f}",
+        )
     print(
         f"corebayes: {data.num_rows:,} rows in {len(data.shards):,} shards: {passes} passes over "
         f"them, {total} rows to read",

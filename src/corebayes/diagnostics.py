@@ -9,50 +9,37 @@ appendix A),
     KL(π_w ‖ π) + KL(π ‖ π_w)    =   E[Var_γ(T) r],  T ~ U[0, 1]        "symmetric"
                                  ≤ C · J   (Proposition 2: `metric_constant`, `hilbert_objective`)
 
-The lemma as printed has 2 in place of ½; its proof gives ∫ (1 − t) Var_γ(t) r dt, and Beta(1, 2)
+The lemma as printed has 2 for ½; its proof gives ∫ (1 − t) Var_γ(t) r dt, and Beta(1, 2)
 has density 2 (1 − t). Only with ½ do the first two lines add up to the third.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from corebayes.arguments import checked_whole
-from corebayes.types import Array, Coreset, Data, Estimate, Gaussian, Points
-
-if TYPE_CHECKING:
-    from corebayes.problem import Problem
-    from corebayes.samplers.draws import Sampler
-    from corebayes.scan.budget import Budget
-    from corebayes.scan.query import Executor
-    from corebayes.tangent.geometry import Geometry
+from corebayes.problem import Problem
+from corebayes.samplers.draws import Sampler
+from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.laplace import Laplace, full_posterior
+from corebayes.samplers.posterior import Posterior
+from corebayes.scan.budget import Budget
+from corebayes.scan.checked import scan_checked
+from corebayes.scan.inline import Inline
+from corebayes.scan.query import Executor, Totals
+from corebayes.tangent.closed_form import ClosedForm
+from corebayes.tangent.gaussian import gaussian_kl as gaussian_kl
+from corebayes.tangent.geometry import Geometry
+from corebayes.tangent.monte_carlo import MonteCarlo, MonteCarloSpace
+from corebayes.types import Array, Coreset, Data, Estimate, Gaussian, WeightedPoints
 
 Direction = Literal["reverse", "forward", "symmetric"]
 
 # Draws of one pass: blocks of 512 rows at this many draws take 16 MB.
 PASS_DRAWS = 4096
-
-
-def gaussian_kl(p: Gaussian, q: Gaussian) -> float:
-    """KL(p ‖ q) = ½ [‖L_q⁻¹ L_p‖² − d − 2 Σ log diag(L_q⁻¹ L_p) + ‖L_q⁻¹(μ_p − μ_q)‖²].
-
-    Written in the difference E = L_q⁻¹(L_p − L_q), so that nothing cancels: exactly zero for equal
-    arguments and to full relative precision for close ones. Cost: d³ flops.
-    """
-    root_p, root_q = _lower(p.factor), _lower(q.factor)
-    difference: Array = solve_triangular(root_q, root_p - root_q, lower=True)
-    shift: Array = solve_triangular(root_q, p.mean - q.mean, lower=True)
-    diagonal = np.diag(difference)
-    if not np.all(diagonal > -1.0):
-        # p has no width in some direction, to working precision.
-        return np.inf
-    # Σ_i (1 + e_i)² − 1 − 2 log(1 + e_i) = Σ_i e_i² + 2 (e_i − log(1 + e_i))
-    squares = np.sum(np.square(difference)) + np.sum(np.square(shift))
-    return float(0.5 * squares + np.sum(_minus_log1p(diagonal)))
 
 
 def laplace_kl(
@@ -68,9 +55,6 @@ def laplace_kl(
     With `normalise` it is divided by its value for the prior (no rows at all).
     Cost: about eight passes of N·d² flops.
     """
-    from corebayes.samplers.laplace import Laplace, full_posterior
-    from corebayes.samplers.posterior import Posterior
-
     ours = Posterior.of(coreset)
     full = full_posterior(coreset.model, data, executor)
     fit = Laplace(tolerance=1e-20).fit(ours)
@@ -122,11 +106,6 @@ def log_ratios(
     The rows are checked on the way, as `build` does. Cost: one pass of N·S potentials for every
     4,096 draws.
     """
-    from corebayes.scan.checked import scan_checked
-    from corebayes.scan.inline import Inline
-    from corebayes.scan.query import Totals
-    from corebayes.tangent.monte_carlo import MonteCarloSpace
-
     model, executor = coreset.model, executor or Inline()
     parts: list[Array] = []
     for first in range(0, len(draws), PASS_DRAWS):
@@ -166,8 +145,8 @@ def fisher_metric(
     """
     rows = problem.data.take(np.arange(problem.data.num_rows))
     active = np.flatnonzero(weights)
-    points = Points(active, rows.take(active))
-    space = _geometry(problem, geometry).space(rng, problem, points, weights[active])
+    points = WeightedPoints(active, rows.take(active), weights[active])
+    space = _geometry(problem, geometry).space(rng, problem, points)
     return space.gram(space.embed(rows))
 
 
@@ -241,10 +220,6 @@ def _path_draws(
     sampler: Sampler | None,
 ) -> Iterator[Array]:
     """Draws of π_γ(t) for each temperature t."""
-    from corebayes.samplers.exact import is_conjugate
-    from corebayes.samplers.laplace import Laplace
-    from corebayes.samplers.posterior import Posterior
-
     model, data = coreset.model, problem.data
     if sampler is None and is_conjugate(model):
         full: Any = problem.statistics
@@ -265,17 +240,10 @@ def _path_draws(
 
 
 def _problem(coreset: Coreset, data: Data, executor: Executor | None = None) -> Problem:
-    from corebayes.problem import Problem
-    from corebayes.scan.inline import Inline
-
     return Problem(coreset.model, data, executor or Inline())
 
 
 def _geometry(problem: Problem, geometry: Geometry | None) -> Geometry:
-    from corebayes.samplers.exact import is_conjugate
-    from corebayes.tangent.closed_form import ClosedForm
-    from corebayes.tangent.monte_carlo import MonteCarlo
-
     if geometry is not None:
         return geometry
     return ClosedForm() if is_conjugate(problem.model) else MonteCarlo(num_draws=2000)
@@ -283,22 +251,3 @@ def _geometry(problem: Problem, geometry: Geometry | None) -> Geometry:
 
 def _counts(data: Data) -> Array:
     return data.take(np.arange(data.num_rows)).multiplicity()
-
-
-def _lower(factor: Array) -> Array:
-    """The lower triangular L with positive diagonal and L Lᵀ = factor factorᵀ."""
-    if np.all(np.triu(factor, 1) == 0.0) and np.all(np.diag(factor) > 0.0):
-        return factor
-    # factorᵀ = Q R  ⇒  factor factorᵀ = Rᵀ R
-    root = np.linalg.qr(factor.T).R.T
-    return root * np.where(np.diag(root) < 0.0, -1.0, 1.0)
-
-
-def _minus_log1p(x: Array) -> Array:
-    """x − log(1 + x) without cancellation for small x."""
-    small = np.abs(x) < 0.1
-    near, far = np.where(small, x, 0.0), np.where(small, 0.0, x)
-    # log(1 + x) = 2 artanh(y), y = x/(2 + x); x − 2y = x²/(2 + x)
-    y = near / (2.0 + near)
-    series = sum((y**k / k for k in range(3, 17, 2)), start=np.zeros_like(y))
-    return near * y - 2.0 * series + (far - np.log1p(far))

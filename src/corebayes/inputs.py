@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corebayes as cb
-from corebayes.constructions import Construction
+from corebayes.constructions import Construction, exported
 from corebayes.data import as_data
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import as_limit
@@ -61,18 +61,7 @@ MODELS: dict[str, tuple[type[NormalPriorModel], Mapping[str, Any]]] = {
     for name, settings in model.command_line.items()
 }
 METHODS: dict[str, Callable[[], Construction]] = {
-    "annealed-sparse-vi": cb.AnnealedSparseVI,
-    "sparse-vi": cb.SparseVI,
-    "orthogonal-pursuit": cb.OrthogonalPursuit,
-    "giga": cb.GIGA,
-    "frank-wolfe": cb.FrankWolfe,
-    "hard-thresholding": cb.HardThresholding,
-    "importance-sampling": cb.ImportanceSampling,
-    "l1": cb.L1,
-    "quasi-newton": cb.QuasiNewton,
-    "coreset-mcmc": cb.CoresetMCMC,
-    "pseudo-coreset": cb.PseudoCoreset,
-    "uniform": cb.Uniform,
+    kind.command_name(): kind for kind in exported().values()
 }
 SUFFIXES = (".parquet", ".csv", ".npz", ".npy")
 IN_MEMORY = (".csv", ".npz")

@@ -12,45 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corebayes.plots import (
-    BLACK,
-    BLUE,
-    GREY,
-    KL_LABEL,
-    ORANGE,
-    grid_lines,
-    note,
-    save_figure,
-)
+from corebayes.constructions import Construction, exported
+from corebayes.constructions.construction import Style
+from corebayes.plots import GREY, KL_LABEL, grid_lines, note, save_figure
 from corebayes.types import Array
 
 # A log axis has no room for less, and a KL this small is round-off.
 FLOOR = 1e-13
 
 
-class Look(NamedTuple):
-    """Colour, marker, dashes and how the markers are filled."""
-
-    color: str
-    marker: str
-    dashes: str = "-"
-    fill: str = "full"
-
-
-LOOKS = {
-    "AnnealedSparseVI": Look(BLUE, "o"),
-    "SparseVI": Look("#56B4E9", "s"),
-    "L1": Look("#44AA99", ">"),
-    "OrthogonalPursuit": Look("#009E73", "P"),
-    "HardThresholding": Look("#CC79A7", "X"),
-    "GIGA": Look(ORANGE, "D"),
-    "FrankWolfe": Look("#E69F00", "^"),
-    "QuasiNewton": Look("#332288", "h"),
-    "CoresetMCMC": Look("#999933", "<"),
-    "PseudoCoreset": Look("#882255", "*"),
-    "ImportanceSampling": Look(BLACK, "v", "--"),
-    "Uniform": Look(GREY, "x", "--"),
-}
+STYLES = {name: kind.style for name, kind in exported().items()}
 
 
 class Medians(NamedTuple):
@@ -62,36 +33,36 @@ class Medians(NamedTuple):
     passes: Array
 
 
-def look_of(label: str) -> Look:
-    """The look of a method; what follows its name ("GIGA + refit") changes dashes and filling."""
+def style_of(label: str) -> Style:
+    """The style of a method; what follows its name ("GIGA + refit") changes dashes and filling."""
     name = _name_in(label)
     if name is None:
-        return Look(GREY, ".")
+        return Construction.style
     if label == name:
-        return LOOKS[name]
+        return STYLES[name]
     dashes, fill = (":", "none") if label.endswith("refit") else ("-.", "left")
-    return LOOKS[name]._replace(dashes=dashes, fill=fill)
+    return STYLES[name]._replace(dashes=dashes, fill=fill)
 
 
 def place_of(label: str) -> tuple[int, str]:
     """Where a method stands in legends and tables."""
     name = _name_in(label)
-    return (len(LOOKS) if name is None else list(LOOKS).index(name)), label
+    return (len(STYLES) if name is None else list(STYLES).index(name)), label
 
 
 def _name_in(label: str) -> str | None:
-    names = sorted(LOOKS, key=len, reverse=True)
+    names = sorted(STYLES, key=len, reverse=True)
     return next((name for name in names if label.startswith(name)), None)
 
 
 def line_style(label: str) -> dict[str, Any]:
     """How a method's line and markers are drawn."""
-    look = look_of(label)
+    style = style_of(label)
     return {
-        "color": look.color,
-        "marker": look.marker,
-        "ls": look.dashes,
-        "fillstyle": look.fill,
+        "color": style.color,
+        "marker": style.marker,
+        "ls": style.dashes,
+        "fillstyle": style.fill,
         "markerfacecoloralt": "white",
         "ms": 4.5,
     }

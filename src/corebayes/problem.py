@@ -12,7 +12,7 @@ from corebayes.samplers.exact import is_conjugate
 from corebayes.scan.budget import Budget
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import Executor, PassLog, Query, Statistics, scan
-from corebayes.types import Data, Gaussian, Indices, Model, Points
+from corebayes.types import Array, Data, Gaussian, Indices, Model, Points, WeightedPoints
 
 Answer = TypeVar("Answer")
 
@@ -54,7 +54,9 @@ class Problem:
             raise TypeError(f"{type(self.model).__name__} has no closed-form posterior")
         return self.model.posterior(self.statistics)
 
-    def no_points(self) -> Points:
-        """The empty active set."""
-        nothing = np.empty(0, dtype=np.int64)
-        return Points(nothing, self.data.take(nothing))
+    def points(self, rows: Indices, weights: Array | None = None) -> WeightedPoints:
+        """The rows with these numbers, at weight zero unless weights are given."""
+        return Points(rows, self.data.take(rows)).weighted(weights)
+
+    def no_points(self) -> WeightedPoints:
+        return self.points(np.empty(0, dtype=np.int64))

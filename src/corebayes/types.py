@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Rng = np.random.Generator
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ class Gaussian(NamedTuple):
 
 
 class Points(NamedTuple):
-    """The active rows of a coreset: their row numbers and the rows themselves."""
+    """Some rows: their numbers in the data and the rows themselves."""
 
     indices: Indices
     rows: Block
@@ -199,6 +200,46 @@ class Points(NamedTuple):
 
     def take(self, positions: Indices) -> Points:
         return Points(self.indices[positions], self.rows.take(positions))
+
+    def weighted(self, weights: Array | None = None) -> WeightedPoints:
+        """These rows with weights, zero when none are given."""
+        return WeightedPoints(*self, np.zeros(self.indices.size) if weights is None else weights)
+
+
+class WeightedPoints(NamedTuple):
+    """Some rows and their weights: what π_w is made of."""
+
+    indices: Indices
+    """Their numbers in the data; −1, −2, … for rows that are learned."""
+    rows: Block
+    weights: Array
+
+    @property
+    def size(self) -> int:
+        return self.weights.size
+
+    def at(self, weights: Array) -> WeightedPoints:
+        """The same rows with other weights."""
+        return self._replace(weights=weights)
+
+    def scaled(self, factor: float) -> WeightedPoints:
+        return self.at(factor * self.weights)
+
+    def append(self, other: WeightedPoints) -> WeightedPoints:
+        return WeightedPoints(
+            np.concatenate([self.indices, other.indices]),
+            self.rows.append(other.rows),
+            np.concatenate([self.weights, other.weights]),
+        )
+
+    def take(self, positions: Indices) -> WeightedPoints:
+        rows = self.rows.take(positions)
+        return WeightedPoints(self.indices[positions], rows, self.weights[positions])
+
+    def positive(self) -> WeightedPoints:
+        """Those with a positive weight."""
+        kept = np.flatnonzero(self.weights > 0.0)
+        return self if kept.size == self.size else self.take(kept)
 
 
 class Total(NamedTuple):
@@ -301,6 +342,10 @@ class Coreset:
     @property
     def size(self) -> int:
         return int(self.indices.size)
+
+    @property
+    def points(self) -> WeightedPoints:
+        return WeightedPoints(self.indices, self.rows, self.weights)
 
     def __len__(self) -> int:
         return self.size

@@ -46,7 +46,7 @@ def paths(method: Any, case: Dense, size: int | None, num_steps: int) -> list[np
     for _ in range(num_steps):
         state, info = method.step(rng, case.problem, state)
         weights = np.zeros(case.problem.data.num_rows)
-        weights[state.points.indices] = state.weights
+        weights[state.points.indices] = state.points.weights
         history.append(weights)
         if info.done is not None:
             break

@@ -1,14 +1,19 @@
 """AnnealedSparseVI reaches posteriors that greedy steps from the prior do not."""
 
 import itertools
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from benchmarks.two_modes import outcome
 
 import corebayes as cb
+from corebayes.constructions.annealed.polish import Polish, _rehearsal
+from corebayes.constructions.annealed.view import Goal, View
 from corebayes.data import as_data
 from corebayes.diagnostics import laplace_kl
+from corebayes.problem import OutOfTimeError, Problem
 from tests.contract.cases import MODELS
 
 CASES = {case.name: case for case in MODELS}
@@ -105,7 +110,7 @@ def path_of(sizes, **options):
 def test_a_path_of_sizes_from_one_run():
     data, sizes = as_data(logistic_rows(2_000)), [40, 5, 10, 20]
     coresets = path_of(sizes)
-    assert [coreset.size <= size for coreset, size in zip(coresets, sorted(sizes), strict=True)]
+    assert all(c.size <= size for c, size in zip(coresets, sorted(sizes), strict=True))
     kls = [laplace_kl(coreset, data) for coreset in coresets]
     assert np.all(np.diff(kls) < 0.0) and kls[-1] < 1e-5
     # One run: the passes are those of the path, not of four builds.
@@ -186,3 +191,53 @@ def test_fewer_rows_than_parameters(num_rows):
     with pytest.warns(UserWarning, match="linearly dependent|proportional|same"):
         coreset = cb.build(cb.LogisticRegression(), (np.hstack([X, X]), y), size=num_rows)
     assert 1 <= coreset.size <= num_rows
+
+
+def custom_problem(num_rows, **options):
+    def log_likelihood(draws, block):
+        return -np.logaddexp(0.0, (1.0 - 2.0 * block.y)[:, None] * (block.X @ draws.T))
+
+    def log_prior(draws):
+        return -0.5 * np.sum(np.square(draws), axis=1)
+
+    X, y = logistic_rows(num_rows)
+    data = as_data((X, 1.0 * y))
+    return Problem(cb.CustomModel(log_likelihood, log_prior, 5).bind(data), data, **options)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "rehearsed"),
+    [
+        (None, False),  # draws of π_w itself, by NUTS where need be
+        (cb.MonteCarlo(num_draws=50), True),
+        (cb.MonteCarlo(num_draws=50, sampler=cb.Laplace()), True),
+        (cb.MonteCarlo(num_draws=50, sampler=cb.NUTS()), False),
+        (cb.Guard(geometry=cb.MonteCarlo(num_draws=50, sampler=cb.NUTS())), False),
+        (cb.Guard(geometry=cb.MonteCarlo(num_draws=50)), True),
+    ],
+)
+def test_looks_are_rehearsed_where_a_pass_is_what_they_cost(geometry, rehearsed):
+    problem = custom_problem(300)
+    view = View(np.random.default_rng(0), problem, 10, geometry, pool_rows=100, total_rows=3.0)
+    assert view.cost.passes == 1.0 and view.cost.is_passes is rehearsed
+    laplace = replace(view, given=cb.MonteCarlo(num_draws=50))
+    pilot, rough = (laplace.look(problem.points(rows, weights), None) for rows, weights in PILOTS)
+    state = Polish(Goal((4,), open=False), pilot, pilot, (rough.points,))
+    rehearsal = _rehearsal(view, state, rough.points)
+    assert (rehearsal is not None) is rehearsed
+
+
+PILOTS = ((np.arange(300), np.ones(300)), (np.arange(4), np.full(4, 75.0)))
+
+
+def test_looks_in_closed_form_take_no_pass_and_a_rehearsal_keeps_the_deadline():
+    problem = CASES["linear"].problem(num_rows=300)
+    view = View(np.random.default_rng(0), problem, 10, None, pool_rows=100, total_rows=3.0)
+    assert view.cost == (0.0, 0) and not view.cost.is_passes
+    # The geometry says so, not the model.
+    assert replace(view, given=cb.Hermite()).cost.is_passes
+    problem.deadline = time.perf_counter() - 1.0
+    with pytest.raises(OutOfTimeError):
+        replace(view.over(problem.points(np.arange(9), np.ones(9))), given=cb.MonteCarlo()).look(
+            problem.no_points(), None
+        )

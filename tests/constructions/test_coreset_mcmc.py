@@ -14,10 +14,11 @@ CASES = {case.name: case for case in MODELS}
 def test_gradient_by_the_formula():
     """ĝ = −(1/(K−1)) G_core (b̂ − wᵀG_core), centred across chains, b̂ = (N/U) Σ over U rows."""
     problem = CASES["logistic"].problem()
-    subset, weights = some_points(problem, 3, 17, 40), np.array([4.0, 9.0, 20.0])
+    weights = np.array([4.0, 9.0, 20.0])
+    subset = some_points(problem, 3, 17, 40).at(weights)
     chains = np.random.default_rng(0).normal(size=(7, 3))
     method = cb.CoresetMCMC(gradient_rows=15)
-    found = method._gradient(np.random.default_rng(5), problem, subset, weights, chains)
+    found = method._gradient(np.random.default_rng(5), problem, subset, chains)
     rows = np.sort(np.random.default_rng(5).choice(60, size=15, replace=False, shuffle=False))
     f = problem.model.potentials(chains, problem.data.read(0, 60))
     G = f - f.mean(axis=1, keepdims=True)
@@ -28,12 +29,13 @@ def test_gradient_by_the_formula():
 def test_gradient_is_unbiased():
     """Averaged over exact draws of few chains and subsamples: the exact gradient."""
     problem = CASES["linear"].problem()
-    subset, weights = some_points(problem, 3, 17, 40), np.array([4.0, 9.0, 20.0])
+    weights = np.array([4.0, 9.0, 20.0])
+    subset = some_points(problem, 3, 17, 40).at(weights)
     exact = cb.ClosedForm().restrict(problem, subset).gradient(np.random.default_rng(0), weights)
     fit = cb.Exact().fit(cb.Posterior(problem.model, subset.rows, weights))
     rng, method = np.random.default_rng(1), cb.CoresetMCMC(gradient_rows=20)
     values = np.array(
-        [method._gradient(rng, problem, subset, weights, fit.draw(rng, 3)) for _ in range(4000)]
+        [method._gradient(rng, problem, subset, fit.draw(rng, 3)) for _ in range(4000)]
     )
     error = values.std(axis=0) / np.sqrt(len(values))
     assert np.all(np.abs(values.mean(axis=0) - exact) < 4 * error)

@@ -33,7 +33,7 @@ def test_unbiased_for_the_total():
     rng = np.random.default_rng(1)
     for _ in range(num_trials):
         after, _ = method.step(rng, case.problem, state)
-        mean[after.points.indices] += after.weights / num_trials
+        mean[after.points.indices] += after.points.weights / num_trials
         times[after.points.indices] += 1
     p = counts * np.linalg.norm(case.G, axis=1)
     p /= p.sum()

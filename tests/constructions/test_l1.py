@@ -21,14 +21,14 @@ def solved(name, share, *, size=30, num_rows=60, update=PRECISE):
     if found is None:
         return problem, state, share * state.high, None
     weights = np.zeros(num_rows)
-    weights[found[0].indices] = found[1]
+    weights[found.indices] = found.weights
     return problem, state, share * state.high, weights
 
 
 def gradient_of_all(problem, weights):
     """∇KL over every row, by a restriction to all of them."""
     rows = np.arange(problem.data.num_rows)
-    points = cb.types.Points(rows, problem.data.take(rows))
+    points = problem.points(rows)
     return cb.ClosedForm().restrict(problem, points).gradient(np.random.default_rng(0), weights)
 
 
@@ -78,14 +78,14 @@ def test_sgd_takes_proximal_gradient_steps():
         np.random.default_rng(0),
     )
     state = method.init(rng, problem, 30)
-    state = state._replace(points=problem.no_points(), weights=np.empty(0))
+    state = state._replace(points=problem.no_points())
     penalty = 0.2 * state.high
-    points, weights = method.solve(rng, problem, state, penalty)
+    points = method.solve(rng, problem, state, penalty)
     before = np.zeros(60)
-    before[state.points.indices] = state.weights
+    before[state.points.indices] = state.points.weights
     moved = before - 1e-4 * (gradient_of_all(problem, before) + penalty * state.scales)
-    assert np.allclose(weights, moved[points.indices], rtol=1e-9)
-    assert np.all(weights > 0.0) and weights.size > 1
+    assert np.allclose(points.weights, moved[points.indices], rtol=1e-9)
+    assert np.all(points.weights > 0.0) and points.size > 1
 
 
 def test_nothing_pays_at_the_largest_penalty_and_too_many_return_early():

@@ -81,10 +81,8 @@ def test_a_taken_row_is_never_taken_twice():
     case = dense("logistic")
     method, rng = cb.OrthogonalPursuit(weighting=case.weighting), np.random.default_rng(0)
     state, _ = method.step(rng, case.problem, method.init(rng, case.problem, 10))
-    weights = 0.01 * state.weights
-    residual = state.target.residual(state.points, weights)
-    iterate = state.iterate._replace(weights=weights, residual=residual)
-    light = state._replace(weights=weights, iterate=iterate)
+    points = state.points.scaled(0.01)
+    light = state._replace(points=points, iterate=points, residual=state.target.residual(points))
     after, _ = method.step(rng, case.problem, light)
     assert after.points.indices.size == 2
     assert np.unique(after.points.indices).size == 2

@@ -8,7 +8,7 @@ from corebayes.constructions.pseudo_coreset import row_gradients
 from corebayes.data import as_data
 from corebayes.diagnostics import dense_weights, gaussian_kl, laplace_kl
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.types import Block
+from corebayes.types import Block, WeightedPoints
 from tests.contract.cases import MODELS
 
 CASES = {case.name: case for case in MODELS}
@@ -36,7 +36,8 @@ def test_gradients_are_derivatives_of_the_exact_kl(name):
     )
     vectors = space.embed(points)
     residual = space.total(problem.data.read(0, 40)).element - space.combine(vectors, weights)
-    found = row_gradients(model, space.draws, points, weights, residual)
+    weighted = WeightedPoints(np.array([-1, -2]), points, weights)
+    found = row_gradients(model, space.draws, weighted, residual)
     assert set(found) == set(points.fields)
     for field, gradient in found.items():
         for place in np.ndindex(gradient.shape):

@@ -53,19 +53,19 @@ def test_first_step_by_the_formula(first_spread):
     geometry = cb.MonteCarlo(num_draws=80, sampler=Script(batches))
     method, rng = cb.QuasiNewton(geometry=geometry), np.random.default_rng(1)
     state = method.init(rng, problem, 8)
-    assert np.allclose(state.weights, 30 / 8)
+    assert np.allclose(state.points.weights, 30 / 8)
     expected, length = by_formula(
         lambda draws: problem.model.potentials(draws, block),
-        state.subset.indices,
-        state.weights,
+        state.points.indices,
+        state.points.weights,
         list(batches),
         first=True,
     )
-    direction = method._direction(state.look)
-    after = method._shortened(
-        rng, problem, state, direction, method._moved(rng, problem, state, direction, 1.0)
-    )
-    assert np.allclose(after.weights, expected, rtol=1e-8)
+    before = state.seen
+    direction = method._direction(before)
+    after = method._moved(rng, problem, before, direction, 1.0)
+    after = method._shortened(rng, problem, before, direction, after)
+    assert np.allclose(after.subset.weights, expected, rtol=1e-8)
     assert (length < 1.0) == (first_spread < 0.1), "one case must shorten the step"
 
 
@@ -74,7 +74,7 @@ def test_far_closer_than_the_subset_it_began_with():
         case = CASES[name]
         problem = case.problem(num_rows=400)
         method, rng = cb.QuasiNewton(), np.random.default_rng(0)
-        first = method.init(rng, problem, 60).look.kl.value
+        first = method.init(rng, problem, 60).seen.kl.value
         coreset = cb.build(case.model, case.data(num_rows=400), size=60, method=method)
         uniform = cb.build(case.model, case.data(num_rows=400), size=60, method=cb.Uniform())
         assert coreset.trace[-1]["kl"] < 0.02 * first
@@ -96,5 +96,5 @@ def test_needs_a_size_and_keeps_to_the_rows_that_count():
     state = cb.QuasiNewton().init(np.random.default_rng(0), problem, 30)
     counts = state.points.indices % 3
     assert state.points.indices.size == 30 and np.all(counts > 0)
-    assert state.weights.sum() == pytest.approx(problem.data.total_count)
-    assert np.allclose(state.weights / counts, state.weights[0] / counts[0])
+    assert state.points.weights.sum() == pytest.approx(problem.data.total_count)
+    assert np.allclose(state.points.weights / counts, state.points.weights[0] / counts[0])

@@ -16,7 +16,7 @@ from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import distinct_modes, find_modes
 from corebayes.samplers.resampling import Resampling
-from corebayes.types import Points
+from corebayes.types import WeightedPoints
 
 DIM = 3
 
@@ -101,12 +101,18 @@ GEOMETRIES = [
     ("closed-form", cb.ClosedForm(), is_conjugate),
     *(
         (f"hermite-{order}", cb.Hermite(order=order), lambda model: hasattr(model, "derivatives"))
-        for order in (1, 2, 3)
+        for order in range(1, 9)
+    ),
+    ("guarded-monte-carlo", cb.Guard(geometry=cb.MonteCarlo(num_draws=60)), lambda model: True),
+    (
+        "guarded-hermite",
+        cb.Guard(geometry=cb.Hermite(order=3), num_far=7),
+        lambda model: hasattr(model, "derivatives"),
     ),
 ]
 
 UPDATES = [
-    ("sgd", cb.SGD(num_steps=20, rate=0.05)),
+    ("sgd", cb.SGD(num_steps=40, rate=0.1)),
     ("adam", cb.Adam(num_steps=20, rate=2.0)),
     ("natural-gradient", cb.NaturalGradient()),
     ("quadratic", cb.Quadratic(num_steps=3)),
@@ -183,6 +189,5 @@ def products(others: list[Any]) -> list[Any]:
     ]
 
 
-def some_points(problem: Problem, *indices: int) -> Points:
-    rows = np.array(indices, dtype=np.int64)
-    return Points(rows, problem.data.take(rows))
+def some_points(problem: Problem, *indices: int) -> WeightedPoints:
+    return problem.points(np.array(indices, dtype=np.int64))

@@ -1,6 +1,7 @@
 """Every tangent space of every model keeps the algebra of a Hilbert space of potentials."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ POINTS = (3, 17, 40, 41)
 def look(case, geometry, **options):
     problem = case.problem(**options)
     points = some_points(problem, *POINTS)
-    space = geometry.space(np.random.default_rng(1), problem, points, WEIGHTS)
+    space = geometry.space(np.random.default_rng(1), problem, points.at(WEIGHTS))
     return problem, points, space
 
 
@@ -83,7 +84,7 @@ def test_gradient_and_moments_of_the_restriction_agree(case, geometry):
     gradient = geometry.restrict(problem, points).gradient(np.random.default_rng(1), WEIGHTS)
     moments = geometry.restrict(problem, points).moments(np.random.default_rng(1), WEIGHTS)
     vectors = space.embed(points.rows)
-    residual = residual_of(geometry, problem, space, points, WEIGHTS)
+    residual = residual_of(geometry, problem, space, points.at(WEIGHTS))
     scale = np.abs(moments.cross).max()
     assert np.allclose(gradient, moments.gradient(WEIGHTS), rtol=0, atol=1e-8 * scale)
     assert np.allclose(gradient, -space.project(vectors, residual), rtol=0, atol=1e-6 * scale)
@@ -93,7 +94,7 @@ def test_gradient_and_moments_of_the_restriction_agree(case, geometry):
 @pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
 def test_best_rows_are_the_best_by_brute_force(case, geometry):
     problem, points, space = look(case, geometry)
-    residual = residual_of(geometry, problem, space, points, WEIGHTS)
+    residual = residual_of(geometry, problem, space, points.at(WEIGHTS))
     block = problem.data.read(0, 60)
     vectors = space.embed(block)
     scores = space.project(vectors, residual) / np.sqrt(space.squared_norms(vectors))
@@ -115,12 +116,10 @@ def test_a_space_can_be_sent_to_a_worker(case, geometry):
 
 @pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
 def test_threads_do_not_change_a_bit(case, geometry):
-    from dataclasses import replace
-
     problem = case.problem(num_rows=300)
     small_shards = replace(problem.data, shard_rows=37)
     points = some_points(problem, *POINTS)
-    space = geometry.space(np.random.default_rng(1), problem, points, WEIGHTS)
+    space = geometry.space(np.random.default_rng(1), problem, points.at(WEIGHTS))
     one = scan(Totals(space), small_shards, Inline(threads=1)).total
     three = scan(Totals(space), small_shards, Inline(threads=3)).total
     assert np.array_equal(one, three)
@@ -128,18 +127,23 @@ def test_threads_do_not_change_a_bit(case, geometry):
     assert np.allclose(one, in_one_shard, rtol=0, atol=1e-12 * np.linalg.norm(one))
 
 
+def many_draws(geometry):
+    if isinstance(geometry, cb.Guard):
+        return replace(geometry, geometry=many_draws(geometry.geometry))
+    return cb.MonteCarlo(num_draws=40_000) if isinstance(geometry, cb.MonteCarlo) else geometry
+
+
 @pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
 def test_energy_differences_are_differences_of_kl(case, geometry):
     """KL(q ‖ π) of the Gaussian fit q of π_w, by plain averages over many draws of q."""
-    if isinstance(geometry, cb.MonteCarlo):
-        geometry = cb.MonteCarlo(num_draws=40_000)
+    geometry = many_draws(geometry)
     problem = case.problem()
     model, block = problem.model, problem.data.read(0, 60)
     points = some_points(problem, *POINTS)
     energies, kls = [], []
     for weights in (WEIGHTS, np.array([30.0, 20.0, 21.0, 40.0])):
         restriction = geometry.restrict(problem, points)
-        energies.append(restriction.moments(np.random.default_rng(1), weights).energy)
+        energies.append(restriction.moments(np.random.default_rng(1), weights).level.energy)
         mean, factor = cb.Laplace().fit(cb.Posterior(model, points.rows, weights))
         z = np.random.default_rng(2).normal(size=(40_000, model.dim))
         draws = mean + z @ factor.T

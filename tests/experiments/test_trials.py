@@ -79,10 +79,8 @@ def test_a_method_that_is_done_early_keeps_its_coreset(gaussian, monkeypatch):
             from types import SimpleNamespace
 
             from corebayes.constructions.construction import Info
-            from corebayes.types import Points
 
-            points = Points(np.array([3]), problem.data.take(np.array([3])))
-            state = SimpleNamespace(points=points, weights=np.array([2.0]))
+            state = SimpleNamespace(points=problem.points(np.array([3]), np.array([2.0])))
             return state, Info(None, "done")
 
     monkeypatch.setattr(measure, "_warm_up", lambda *_: None)

@@ -50,6 +50,6 @@ def test_covariances_on_the_way_are_nearer_with_them():
     geometry = default_geometry(problem)
     while not isinstance(geometry, cb.MonteCarlo):
         geometry = geometry.geometry
-    space = geometry.space(np.random.default_rng(2), problem, problem.no_points(), np.empty(0))
+    space = geometry.space(np.random.default_rng(2), problem, problem.no_points())
     gram = space.gram(space.embed(data.take(np.arange(3))))
     np.testing.assert_allclose(gram, rows @ rows.T, rtol=1e-6)

@@ -22,7 +22,7 @@ RNG = np.random.default_rng(0)
 def at_points(name, geometry, seed=0):
     problem = CASES[name].problem(seed=seed)
     points = some_points(problem, 3, 17, 40, 41)
-    return problem, points, geometry.space(np.random.default_rng(1), problem, points, WEIGHTS)
+    return problem, points, geometry.space(np.random.default_rng(1), problem, points.at(WEIGHTS))
 
 
 def posterior(problem, points):
@@ -63,12 +63,12 @@ def test_linear_regression_equals_appendix_b():
 @pytest.mark.parametrize("order", [2, 3])
 def test_hermite_is_the_closed_form_on_linear_regression(order):
     problem, points, closed = at_points("linear", cb.ClosedForm())
-    hermite = cb.Hermite(order=order).space(RNG, problem, points, WEIGHTS)
+    hermite = cb.Hermite(order=order).space(RNG, problem, points.at(WEIGHTS))
     block = problem.data.read(0, 60)
     expected = closed.gram(closed.embed(block))
     assert np.allclose(hermite.gram(hermite.embed(block)), expected, rtol=1e-10, atol=1e-12)
     residuals = [
-        residual_of(geometry, problem, space, points, WEIGHTS)
+        residual_of(geometry, problem, space, points.at(WEIGHTS))
         for geometry, space in ((cb.ClosedForm(), closed), (cb.Hermite(order=order), hermite))
     ]
     assert residuals[0] @ residuals[0] == pytest.approx(residuals[1] @ residuals[1], rel=1e-10)

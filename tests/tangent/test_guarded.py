@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.constructions.looks import make_pool
 from corebayes.data import as_data
 from corebayes.problem import Problem
 from corebayes.tangent import Guard, MonteCarlo, default_geometry
+from corebayes.tangent.geometry import random_points
 from corebayes.weights.pursuit import orthogonal_pursuit
 
 
@@ -29,8 +29,8 @@ def problem():
 
 def spaces(problem):
     geometry = MonteCarlo(num_draws=60)
-    points = make_pool(np.random.default_rng(1), problem, problem.no_points(), 30)
-    arguments = (problem, points, np.full(30, 10.0))
+    points = random_points(np.random.default_rng(1), problem, 30)
+    arguments = (problem, points.at(np.full(30, 10.0)))
     plain = geometry.space(np.random.default_rng(2), *arguments)
     guarded = Guard(geometry=geometry, num_far=7).space(np.random.default_rng(2), *arguments)
     return plain, guarded, points

@@ -37,7 +37,7 @@ def ridge_values(vectors, z):
 def test_ridge_polynomials_by_quadrature(order):
     problem = CASES["poisson"].problem()
     points = some_points(problem, *POINTS)
-    space = cb.Hermite(order=order).space(np.random.default_rng(0), problem, points, WEIGHTS)
+    space = cb.Hermite(order=order).space(np.random.default_rng(0), problem, points.at(WEIGHTS))
     block = problem.data.read(0, 12)
     vectors = space.embed(block)
     amounts = np.random.default_rng(1).normal(size=12)
@@ -52,7 +52,7 @@ def test_ridge_polynomials_by_quadrature(order):
 def test_draws_by_plain_averages():
     problem = CASES["logistic"].problem()
     points = some_points(problem, *POINTS)
-    space = cb.MonteCarlo(num_draws=30).space(np.random.default_rng(0), problem, points, WEIGHTS)
+    space = cb.MonteCarlo(num_draws=30).space(np.random.default_rng(0), problem, points.at(WEIGHTS))
     f = problem.model.potentials(space.draws, points.rows)
     g = f - f.mean(axis=1, keepdims=True)
     amounts = np.array([1.0, -2.0, 0.5, 3.0])

@@ -96,7 +96,7 @@ def test_subsample_posterior_is_that_of_its_rows():
     problem = CASES["gaussian"].problem(counts=np.full(60, 3.0))
     space = cb.SubsamplePosterior(num_rows=60, num_draws=None).space(rng(), problem)
     all_rows = some_points(problem, *range(60))
-    expected = cb.ClosedForm().space(rng(), problem, all_rows, np.full(60, 3.0))
+    expected = cb.ClosedForm().space(rng(), problem, all_rows.at(np.full(60, 3.0)))
     assert np.allclose(space.mean, expected.mean) and np.allclose(space.spread, expected.spread)
     fewer = cb.SubsamplePosterior(num_rows=10, num_draws=None).space(rng(), problem)
     assert np.all(fewer.spread > expected.spread)
@@ -113,7 +113,7 @@ def test_given_draws_are_used_as_they_are():
 def test_any_class_that_makes_a_space_is_a_weighting():
     class AtThePrior:
         def space(self, rng, problem):
-            return cb.Hermite().space(rng, problem, problem.no_points(), np.empty(0))
+            return cb.Hermite().space(rng, problem, problem.no_points())
 
     case = CASES["logistic"]
     coreset = cb.build(case.model, case.data(), size=5, method=cb.GIGA(weighting=AtThePrior()))

@@ -116,7 +116,7 @@ def test_the_selected_row_is_last_also_when_it_was_active_before():
     problem, method = case.problem(), cb.SparseVI(update=watch)
     state = method.init(rng, problem, 60)
     for _ in range(40):
-        vectors = state.space.embed(state.points.rows) if state.weights.size else None
+        vectors = state.space.embed(state.points.rows) if state.points.weights.size else None
         before = state
         state, _ = method.step(rng, problem, state)
         given = watch.seen[-1]
@@ -124,6 +124,6 @@ def test_the_selected_row_is_last_also_when_it_was_active_before():
             continue
         scores = np.abs(before.space.project(vectors, before.residual))
         scores /= np.sqrt(before.space.squared_norms(vectors))
-        assert given[-1] == before.weights[np.argmax(scores)]
+        assert given[-1] == before.points.weights[np.argmax(scores)]
         return
     pytest.fail("no step selected an active row")

@@ -18,7 +18,7 @@ class Quadratic:
 
     def moments(self, rng, weights):
         away = weights - self.optimum
-        return Moments(self.gram, self.gram @ self.optimum, 0.5 * away @ self.gram @ away)
+        return Moments(self.gram, self.gram @ self.optimum, Level(0.5 * away @ self.gram @ away))
 
 
 GRAM = [[2.0, 0.3, 0.1], [0.3, 1.0, -0.2], [0.1, -0.2, 0.5]]
@@ -53,7 +53,7 @@ class Deceptive(Quadratic):
     def moments(self, rng, weights):
         honest = super().moments(rng, weights)
         distance = float(np.linalg.norm(weights))
-        return honest._replace(energy=-distance if distance < 0.5 else distance)
+        return honest._replace(level=Level(-distance if distance < 0.5 else distance))
 
 
 def test_natural_gradient_shortens_a_step_that_would_raise_kl():
@@ -71,7 +71,7 @@ def test_natural_gradient_gets_past_a_row_that_it_must_not_drop():
 
     def look(weights):
         energy = 0.5 * (weights[1] - 5.0) ** 2 + (0.0 if weights[0] > 0.0 else 1e6)
-        return Moments(gram, cross, energy), weights
+        return Moments(gram, cross, Level(energy)), weights
 
     start = np.array([100.0, 0.0])
     weights, seen = cb.NaturalGradient().descend(look, start, look(start))
@@ -87,7 +87,7 @@ def test_natural_gradient_takes_no_small_share_of_what_is_left_within_a_nat(away
     def look(weights):
         seen.append(weights)
         rest = 0.5 * float((weights[0] - 1.0) ** 2)
-        return Moments(np.eye(1), np.ones(1), rest, away + rest), None
+        return Moments(np.eye(1), np.ones(1), Level(rest, away + rest)), None
 
     start = np.array([1.0 - np.sqrt(1e-3)])
     update = cb.NaturalGradient(num_steps=1)

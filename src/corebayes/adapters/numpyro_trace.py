@@ -30,7 +30,6 @@ class Structure(NamedTuple):
     """The axis of rows, counted from the end, in the log probabilities of every observed site."""
     derived: tuple[str, ...]
     """Deterministic sites that are the same whatever the rows."""
-    observed: tuple[str, ...]
 
 
 def find_structure(few: Sites, more: Sites) -> Structure:
@@ -56,7 +55,7 @@ def find_structure(few: Sites, more: Sites) -> Structure:
         for name, site in few.items()
         if site["type"] == "deterministic" and _shape(site) == _shape(more[name])
     )
-    return Structure(tuple(map(_parameter, latent)), row_axes, derived, tuple(row_axes))
+    return Structure(tuple(map(_parameter, latent)), row_axes, derived)
 
 
 def substitute_unconstrained(model: Run, values: Mapping[str, Any]) -> Run:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-
+from corebayes.arguments import check_fields
 from corebayes.problem import Problem
-from corebayes.types import Array, Estimate, Points
+from corebayes.types import Estimate, Rng, WeightedPoints
 
 # Below this KL, in nats, the residual is round-off and has no direction worth following.
 PRECISION = 1e-12
+EXACT = "the coreset posterior equals the full posterior to working precision"
 
 
 class State(Protocol):
     """What the next step needs; at least the coreset so far."""
 
     @property
-    def points(self) -> Points: ...
-
-    @property
-    def weights(self) -> Array:
-        """One weight for each point, all positive."""
+    def points(self) -> WeightedPoints:
+        """The coreset, all its weights positive."""
         ...
 
 
@@ -35,57 +34,73 @@ class Info(NamedTuple):
     """Why nothing is left to do, in words; None to go on."""
 
 
-class Construction(Protocol):
-    """A frozen dataclass of hyperparameters that builds coresets step by step."""
+class Style(NamedTuple):
+    """How a construction looks in every figure: colour, marker, dashes, filling of the markers."""
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> Any:
-        """The state before the first step, for a coreset of at most `size` rows (None: open)."""
-        ...
+    color: str
+    marker: str
+    dashes: str = "-"
+    fill: str = "full"
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: Any) -> tuple[Any, Info]: ...
 
+class Construction(ABC):
+    """A frozen dataclass of hyperparameters that builds coresets step by step.
 
-@runtime_checkable
-class PathConstruction(Construction, Protocol):
-    """A construction that can build coresets of several sizes in one run.
-
-    Its states have `answers`: the coresets finished so far, smallest first, each with `points` and
-    `weights`.
+    `init` and `step` make it one; the other methods say what else it can do.
     """
 
-    def init_path(
-        self, rng: np.random.Generator, problem: Problem, sizes: Sequence[int]
-    ) -> Any: ...
+    style: ClassVar[Style] = Style("#9A9A9A", ".")
+    ranges: ClassVar[Mapping[str, float | tuple[float, float]]] = {}
+    """Numbers among the fields that need not be whole and at least one, or positive: what they must
+    be at least, or lie between."""
+    can_start: ClassVar[bool] = False
+    """Whether it can go on from a coreset: then it has `init_from`."""
 
+    def __post_init__(self) -> None:
+        check_fields(self, **self.ranges)
 
-@runtime_checkable
-class GrowingConstruction(Construction, Protocol):
-    """A construction that can start from a coreset that is there already."""
+    @abstractmethod
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> Any:
+        """The state before the first step, for a coreset of at most `size` rows (None: open)."""
+
+    @abstractmethod
+    def step(self, rng: Rng, problem: Problem, state: Any) -> tuple[Any, Info]:
+        """The next state."""
 
     def init_from(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        size: int | None,
-        points: Points,
-        weights: Array,
+        self, rng: Rng, problem: Problem, size: int | None, points: WeightedPoints
     ) -> Any:
         """The state before the first step on from these weighted points."""
-        ...
+        raise TypeError(f"{type(self).__name__} begins from nothing and cannot go on")
+
+    def init_path(self, rng: Rng, problem: Problem, sizes: Sequence[int]) -> Any:
+        """The state before the first step to coresets of all these sizes, smallest first."""
+        return self.init(rng, problem, sizes[-1])
+
+    def reached(self, state: Any, sizes: Sequence[int]) -> Mapping[int, WeightedPoints]:
+        """The coresets of a path that this state has; those of later states count instead."""
+        points: WeightedPoints = state.points
+        return {size: points for size in sizes if 0 < points.size <= size}
+
+    def passes(self, size: int | None) -> tuple[float, float]:
+        """How many passes it takes for a size as a rule, from and to."""
+        return (1.0, float("inf"))
+
+    @classmethod
+    def command_name(cls) -> str:
+        """What it is called on the command line: `sparse-vi` for SparseVI."""
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__)
+        return words.lower()
+
+    def require(self, size: int | None) -> int:
+        """The size, for a construction that cannot do without."""
+        if size is None:
+            name = type(self).__name__
+            raise ValueError(f"{name} needs a size: build(..., size=100, method={name}())")
+        return size
 
 
-def expected_passes(method: object, size: int | None) -> tuple[float, float]:
-    """How many passes a construction says it takes for a size, at least and at most.
-
-    One that can tell has a method `passes(size)`.
-    """
-    passes: Any = getattr(method, "passes", None)
-    return (1.0, float("inf")) if passes is None else passes(size)
-
-
-def drop_zeros(points: Points, weights: Array) -> tuple[Points, Array]:
-    """The points with a positive weight."""
-    positive = np.flatnonzero(weights > 0.0)
-    if positive.size == weights.size:
-        return points, weights
-    return points.take(positive), weights[positive]
+def no_direction(where: str = "") -> ValueError:
+    return ValueError(
+        "no row says anything about the parameters: every potential is constant in θ" + where
+    )

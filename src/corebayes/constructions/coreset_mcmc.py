@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corebayes.arguments import check_fields
-from corebayes.constructions.construction import Info, drop_zeros
+from corebayes.constructions.construction import Construction, Info, Style
 from corebayes.constructions.subset import random_subset
 from corebayes.deadline import check_time
 from corebayes.problem import Problem
@@ -29,7 +28,7 @@ from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.geometry import scanned_total, subsample
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.types import Array, Gaussian, Points
+from corebayes.types import Array, Gaussian, Rng, WeightedPoints
 from corebayes.weights.hot_dog import HotDoG
 from corebayes.weights.optimiser import Optimiser
 
@@ -37,12 +36,9 @@ SCALES = Laplace(tolerance=1e-4)
 
 
 class State(NamedTuple):
-    points: Points
-    weights: Array
-    subset: Points
-    """All rows that may have a weight."""
-    all_weights: Array
-    """Theirs, zeros among them."""
+    points: WeightedPoints
+    subset: WeightedPoints
+    """All rows that may have a weight, zeros among them."""
     chains: Array
     """One draw of every chain, (K, d)."""
     fit: Gaussian
@@ -52,19 +48,21 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoresetMCMC:
+class CoresetMCMC(Construction):
     """A random subset, its weights by gradients from chains that follow them.
 
     Cost of an iteration: one kernel step (about six densities of M rows for each chain) and
     K·(M + U) potentials. A step of the construction is a batch of iterations.
     """
 
+    style = Style("#999933", "<")
+    ranges = {"num_chains": 2, "max_hot_start": 0}  # noqa: RUF012
+
     update: Optimiser = field(default_factory=lambda: HotDoG(num_steps=25_000))
     """`HotDoG` or `Adam`, with the number of iterations; Adam's rate is about how far a weight
     moves in one, so it should be a small share of N/M."""
     kernel: Kernel = field(default_factory=HitAndRun)
-    """Moves the chains: any function (rng, posterior, fit, chains) ↦ chains that leaves π_w
-    invariant."""
+    """Moves the chains: any function (rng, density, chains) ↦ chains that leaves π_w invariant."""
     num_chains: int = 10
     """K; more chains make better gradients, at little cost while they fit in one array."""
     gradient_rows: int | None = None
@@ -74,56 +72,43 @@ class CoresetMCMC:
     max_hot_start: int = 20
     """Batches in which the chains may settle before the weights move."""
 
-    def __post_init__(self) -> None:
-        # Two to have a covariance.
-        check_fields(self, num_chains=2, max_hot_start=0)
-
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        subset, weights = random_subset(rng, problem, size, "CoresetMCMC")
-        fit = SCALES.fit(Posterior(problem.model, subset.rows, weights))
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
+        subset = random_subset(rng, problem, self.require(size))
+        fit = SCALES.fit(Posterior(problem.model, subset.rows, subset.weights))
         chains = fit.draw(rng, self.num_chains)
-        state = State(subset, weights, subset, weights, chains, fit, self.update.begin(weights), 0)
+        state = State(subset, subset, chains, fit, self.update.begin(subset.weights), 0)
         return state._replace(chains=self._settled(rng, problem, state))
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
-        weights, chains, optimiser = state.all_weights, state.chains, state.optimiser
-        posterior = Posterior(problem.model, state.subset.rows, weights)
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
+        subset, chains, optimiser = state.subset, state.chains, state.optimiser
+        posterior = Posterior(problem.model, subset.rows, subset.weights)
         fit = SCALES.fit(posterior, state.fit.mean)
         first = state.num_iterations
         last = min(first + self.batch, self.update.num_steps)
         for _ in range(first, last):
             check_time()
-            posterior = Posterior(problem.model, state.subset.rows, weights)
+            posterior = Posterior(problem.model, subset.rows, subset.weights)
             chains = self.kernel(rng, posterior, fit, chains)
-            gradient = self._gradient(rng, problem, state.subset, weights, chains)
-            weights, optimiser = self.update.advance(gradient, weights, optimiser)
-            weights = np.maximum(weights, 0.0)
-        points, positive = state.points, state.weights
-        if weights.any():
-            points, positive = drop_zeros(state.subset, weights)
+            gradient = self._gradient(rng, problem, subset, chains)
+            weights, optimiser = self.update.advance(gradient, subset.weights, optimiser)
+            subset = subset.at(np.maximum(weights, 0.0))
+        points = subset.positive() if subset.weights.any() else state.points
         done = f"{last:,} iterations done" if last >= self.update.num_steps else None
-        state = State(points, positive, state.subset, weights, chains, fit, optimiser, last)
-        return state, Info(kl=None, done=done)
+        return State(points, subset, chains, fit, optimiser, last), Info(kl=None, done=done)
 
-    def _gradient(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        subset: Points,
-        weights: Array,
-        chains: Array,
-    ) -> Array:
+    def _gradient(self, rng: Rng, problem: Problem, subset: WeightedPoints, chains: Array) -> Array:
         space = MonteCarloSpace(problem.model, chains)
-        rows = subsample(rng, problem, self.gradient_rows or subset.indices.size)
+        rows = subsample(rng, problem, self.gradient_rows or subset.size)
         vectors = space.embed(subset.rows)
         total = scanned_total(problem, space, rows).element
-        missing = total - space.combine(vectors, weights)
+        missing = total - space.combine(vectors, subset.weights)
         # The space divides by K; K − 1 makes the covariance unbiased.
         return -space.project(vectors, missing) * (len(chains) / (len(chains) - 1))
 
-    def _settled(self, rng: np.random.Generator, problem: Problem, state: State) -> Array:
+    def _settled(self, rng: Rng, problem: Problem, state: State) -> Array:
         """Chains run at fixed weights until the log density shows no trend any more."""
-        posterior = Posterior(problem.model, state.subset.rows, state.weights)
+        subset = state.subset
+        posterior = Posterior(problem.model, subset.rows, subset.weights)
         chains = state.chains
         for _ in range(self.max_hot_start):
             trace = np.empty((self.batch, len(chains)))

@@ -20,33 +20,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.arguments import check_fields
-from corebayes.constructions.construction import Info, drop_zeros
-from corebayes.constructions.hilbert import (
-    MATCHED,
-    NOTHING_TO_ADD,
-    Target,
-    no_direction,
-    require_size,
-)
+from corebayes.constructions.construction import Construction, Info, Style, no_direction
+from corebayes.constructions.hilbert import MATCHED, NOTHING_TO_ADD, UNDER_WEIGHTING, Target
 from corebayes.problem import Problem
 from corebayes.scan.every_row import Projections, joined
+from corebayes.tangent.geometry import element_of
 from corebayes.tangent.weighting import FullPosterior, Weighting
-from corebayes.types import Array, Indices, Points
-
-
-class Weighted(NamedTuple):
-    """Rows and their weights, which may be of any sign."""
-
-    points: Points
-    weights: Array
+from corebayes.types import Array, Indices, Rng, WeightedPoints
 
 
 class State(NamedTuple):
-    points: Points
-    weights: Array
-    previous: Weighted
-    """The points and weights one step before."""
+    points: WeightedPoints
+    previous: WeightedPoints
+    """The points one step before."""
     momentum: float
     """τ."""
     target: Target
@@ -55,8 +41,11 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HardThresholding:
+class HardThresholding(Construction):
     """Cost of a step: one pass that gives a number for every row (or N·S flops, for small N·S)."""
+
+    style = Style("#CC79A7", "X")
+    ranges = {"tolerance": 0.0}  # noqa: RUF012
 
     weighting: Weighting = field(default_factory=FullPosterior)
     """The distribution π̂ under which potentials are compared."""
@@ -65,31 +54,25 @@ class HardThresholding:
     tolerance: float = 1e-5
     """Stop when the weights move by less than this share of their length."""
 
-    def __post_init__(self) -> None:
-        check_fields(self, tolerance=0.0)
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
+        size, nothing = self.require(size), problem.no_points()
+        return State(nothing, nothing, 0.0, Target.of(rng, problem, self.weighting), size, 0)
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        size = require_size(size, self)
-        target = Target.of(rng, problem, self.weighting)
-        nothing = Weighted(problem.no_points(), np.empty(0))
-        return State(*nothing, nothing, 0.0, target, size, 0)
-
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         target = state.target
         found = _threshold(problem, state)
         if found is None:
-            if state.weights.size == 0:
-                raise no_direction()
-            residual = target.residual(state.points, state.weights)
+            if state.points.size == 0:
+                raise no_direction(UNDER_WEIGHTING)
+            residual = target.residual(state.points)
             return state, Info(target.kl(problem, residual), NOTHING_TO_ADD)
-        points, weights = _debias(target, found)
-        change = _combined(Weighted(points, weights), Weighted(state.points, -state.weights), 1.0)
-        residual = target.residual(points, weights)
+        points = _debias(target, found)
+        change = _combined(points, state.points.scaled(-1.0), 1.0)
+        residual = target.residual(points)
         momentum = _momentum(target, residual, change)
-        last = Weighted(state.points, state.weights)
         num_steps = state.num_steps + 1
-        state = State(points, weights, last, momentum, target, state.size, num_steps)
-        moved = np.linalg.norm(change.weights) / np.linalg.norm(weights)
+        state = State(points, state.points, momentum, target, state.size, num_steps)
+        moved = np.linalg.norm(change.weights) / np.linalg.norm(points.weights)
         done = None
         if target.matched(residual):
             done = MATCHED
@@ -100,67 +83,59 @@ class HardThresholding:
         return state, Info(target.kl(problem, residual), done)
 
 
-def _threshold(problem: Problem, state: State) -> Weighted | None:
+def _threshold(problem: Problem, state: State) -> WeightedPoints | None:
     """The K largest positive entries of y + μ ∇(y); None when there is nothing to descend."""
     target, size = state.target, state.size
     # y = w + τ (w − w′)
-    current = Weighted(state.points, (1.0 + state.momentum) * state.weights)
-    y = _combined(current, state.previous, -state.momentum)
-    residual = target.residual(y.points, y.weights)
+    y = _combined(state.points.scaled(1.0 + state.momentum), state.previous, -state.momentum)
+    residual = target.residual(y)
     slopes = 2.0 * joined(target.ask(problem, Projections(target.space, residual)))
     elsewhere = np.abs(slopes)
-    elsewhere[y.points.indices] = 0.0
-    steep = np.union1d(_largest(elsewhere, size), y.points.indices)
-    length = _exact_step(target, Points(steep, problem.data.take(steep)), slopes[steep])
+    elsewhere[y.indices] = 0.0
+    steep = np.union1d(_largest(elsewhere, size), y.indices)
+    length = _exact_step(target, problem.points(steep, slopes[steep]))
     if length is None:
         return None
     values = length * slopes
-    values[y.points.indices] += y.weights
+    values[y.indices] += y.weights
     kept = np.sort(_largest(values, size))
-    if kept.size == 0:
-        return None
-    return Weighted(Points(kept, problem.data.take(kept)), values[kept])
+    return problem.points(kept, values[kept]) if kept.size else None
 
 
-def _debias(target: Target, found: Weighted) -> tuple[Points, Array]:
+def _debias(target: Target, found: WeightedPoints) -> WeightedPoints:
     """One more exact step, on the support alone."""
-    points, weights = found
-    space = target.space
-    vectors = space.embed(points.rows)
-    slopes = 2.0 * space.project(vectors, target.residual(points, weights))
-    length = _exact_step(target, points, slopes)
+    vectors = target.space.embed(found.rows)
+    slopes = 2.0 * target.space.project(vectors, target.residual(found))
+    length = _exact_step(target, found.at(slopes))
     if length is None:
         return found
-    debiased = np.maximum(weights + length * slopes, 0.0)
-    return drop_zeros(points, debiased) if np.any(debiased > 0.0) else found
+    debiased = np.maximum(found.weights + length * slopes, 0.0)
+    return found.at(debiased).positive() if np.any(debiased > 0.0) else found
 
 
-def _exact_step(target: Target, points: Points, slopes: Array) -> float | None:
+def _exact_step(target: Target, slopes: WeightedPoints) -> float | None:
     """μ = ‖∇_S‖² / (2 ‖Σ_S ∇_n g_n‖²); None when the slopes are round-off."""
-    space = target.space
-    direction = space.combine(space.embed(points.rows), slopes)
+    direction = element_of(target.space, slopes)
     squared = float(direction @ direction)
-    return 0.5 * float(slopes @ slopes) / squared if squared > 0.0 else None
+    return 0.5 * float(slopes.weights @ slopes.weights) / squared if squared > 0.0 else None
 
 
-def _momentum(target: Target, residual: Array, change: Weighted) -> float:
+def _momentum(target: Target, residual: Array, change: WeightedPoints) -> float:
     """τ: the exact step along the last change of the weights."""
-    direction = target.space.combine(target.space.embed(change.points.rows), change.weights)
+    direction = element_of(target.space, change)
     squared = float(direction @ direction)
     return float(residual @ direction) / squared if squared > 0.0 else 0.0
 
 
-def _combined(first: Weighted, second: Weighted, factor: float) -> Weighted:
+def _combined(first: WeightedPoints, second: WeightedPoints, factor: float) -> WeightedPoints:
     """first + factor · second, each row once."""
-    if second.weights.size == 0:
+    if second.size == 0:
         return first
-    fresh = np.flatnonzero(~np.isin(second.points.indices, first.points.indices))
-    points = first.points.append(second.points.take(fresh))
-    weights = np.append(first.weights, np.zeros(fresh.size))
-    order = np.argsort(points.indices)
-    points, weights = points.take(order), weights[order]
-    weights[np.searchsorted(points.indices, second.points.indices)] += factor * second.weights
-    return Weighted(points, weights)
+    fresh = second.take(np.flatnonzero(~np.isin(second.indices, first.indices)))
+    points = first.append(fresh.at(np.zeros(fresh.size)))
+    points = points.take(np.argsort(points.indices))
+    points.weights[np.searchsorted(points.indices, second.indices)] += factor * second.weights
+    return points
 
 
 def _largest(values: Array, number: int) -> Indices:

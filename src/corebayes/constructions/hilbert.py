@@ -11,18 +11,19 @@ second-order KL(π_w ‖ π) when π̂ is close to both.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from corebayes.constructions.construction import PRECISION, drop_zeros
+from corebayes.constructions.construction import PRECISION
 from corebayes.problem import Problem
 from corebayes.scan.every_row import Norms, Rows, joined
-from corebayes.scan.query import Best, Query
-from corebayes.tangent.geometry import scanned_total
+from corebayes.scan.query import Query
+from corebayes.tangent.geometry import element_of, half_square, scanned_total
 from corebayes.tangent.monte_carlo import MonteCarlo, MonteCarloSpace
 from corebayes.tangent.weighting import Weighting
-from corebayes.types import Array, Estimate, Indices, Points, TangentSpace
+from corebayes.types import Array, Estimate, Indices, Points, Rng, TangentSpace, WeightedPoints
 from corebayes.weights.nnls import nonnegative_least_squares
 
 Answer = TypeVar("Answer")
@@ -32,6 +33,10 @@ Answer = TypeVar("Answer")
 KEPT_VALUES = 4_000_000
 # A residual below this share of the total is round-off.
 ROUND_OFF = 1e-13
+
+MATCHED = "nothing is left to fit that the fixed tangent space can see"
+NOTHING_TO_ADD = "no row would improve the coreset"
+UNDER_WEIGHTING = " under the weighting distribution"
 
 
 class VectorQuery(Query[Answer], Protocol[Answer]):
@@ -60,7 +65,7 @@ class Target:
     _length: float | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, rng: np.random.Generator, problem: Problem, weighting: Weighting) -> Target:
+    def of(cls, rng: Rng, problem: Problem, weighting: Weighting) -> Target:
         space = weighting.space(rng, problem)
         return cls(space, scanned_total(problem, space).element)
 
@@ -69,7 +74,7 @@ class Target:
         if problem.data.num_rows * self.space.width > KEPT_VALUES:
             return problem.ask(query)
         if self._kept is None:
-            points = _joined(problem.ask(Rows()))
+            points = reduce(Points.append, problem.ask(Rows()))
             self._kept = Kept(self.space.embed(points.rows), points)
         vectors, points = self._kept
         return query.answer_embedded(vectors, points.rows, points.indices)
@@ -80,74 +85,29 @@ class Target:
             self._length = float(joined(self.ask(problem, Norms(self.space))).sum())
         return self._length
 
-    def residual(self, points: Points, weights: Array) -> Array:
+    def residual(self, points: WeightedPoints) -> Array:
         """b − Σ_i w_i g_i."""
-        if weights.size == 0:
-            return self.total
-        return self.total - self.space.combine(self.space.embed(points.rows), weights)
+        return self.total - element_of(self.space, points) if points.size else self.total
 
     def kl(self, problem: Problem, residual: Array) -> Estimate:
         """½ ‖residual‖², with the error of a variance from draws where the space has draws."""
         if isinstance(self.space, MonteCarloSpace):
             return MonteCarlo().kl(problem, self.space, residual)
-        return Estimate(0.5 * float(residual @ residual), 0.0)
+        return Estimate(half_square(residual), 0.0)
 
     def matched(self, residual: Array) -> bool:
         """Whether nothing but round-off is left to fit."""
         left = float(np.linalg.norm(residual))
         return left <= max(np.sqrt(2.0 * PRECISION), ROUND_OFF * float(np.linalg.norm(self.total)))
 
-    def refit(self, points: Points, weights: Array) -> tuple[Points, Array]:
+    def refit(self, points: WeightedPoints) -> WeightedPoints:
         """Nonnegative least squares on the points, which may leave. Cost: M²·S + M³/3 flops."""
         vectors = self.space.embed(points.rows)
         gram, cross = self.space.gram(vectors), self.space.project(vectors, self.total)
-        fitted = nonnegative_least_squares(gram, cross, weights)
+        fitted = nonnegative_least_squares(gram, cross, points.weights)
         # Points that all lead away from the total are still better than an empty coreset.
-        return drop_zeros(points, fitted) if np.any(fitted > 0.0) else (points, weights)
+        return points.at(fitted).positive() if np.any(fitted > 0.0) else points
 
     def __getstate__(self) -> dict[str, Any]:
         # Kept vectors are a matter of speed: a copy of the state makes its own.
         return {**self.__dict__, "_kept": None}
-
-
-MATCHED = "nothing is left to fit that the fixed tangent space can see"
-NOTHING_TO_ADD = "no row would improve the coreset"
-
-
-def no_rows() -> Indices:
-    return np.empty(0, dtype=np.int64)
-
-
-def require_size(size: int | None, method: object) -> int:
-    if size is None:
-        name = type(method).__name__
-        raise ValueError(f"{name} needs a size: build(..., size=100, method={name}())")
-    return size
-
-
-def require_a_row(best: Best) -> None:
-    """The first selection found a row; without one there is no coreset."""
-    if best.scores.size == 0 or best.scores[0] <= 0.0:
-        raise no_direction(f" ({best.num_flat:,} rows)")
-
-
-def no_direction(where: str = "") -> ValueError:
-    return ValueError(
-        "no row says anything about the parameters: every potential is constant in θ under the "
-        f"weighting distribution{where}"
-    )
-
-
-def include(points: Points, weights: Array, row: Points) -> tuple[Points, Array, int]:
-    """The points with one row among them (at weight zero when it is new), and its position."""
-    position = np.flatnonzero(points.indices == row.indices[0])
-    if position.size:
-        return points, weights, int(position[0])
-    return points.append(row), np.append(weights, 0.0), weights.size
-
-
-def _joined(parts: tuple[Points, ...]) -> Points:
-    points = parts[0]
-    for part in parts[1:]:
-        points = points.append(part)
-    return points

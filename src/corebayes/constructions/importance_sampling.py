@@ -16,51 +16,47 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.arguments import check_fields
-from corebayes.constructions.construction import Info
-from corebayes.constructions.hilbert import Target, no_direction, require_size
+from corebayes.constructions.construction import Construction, Info, Style, no_direction
+from corebayes.constructions.hilbert import UNDER_WEIGHTING, Target
 from corebayes.problem import Problem
 from corebayes.scan.every_row import Norms, joined
 from corebayes.tangent.weighting import FullPosterior, Weighting
-from corebayes.types import Array, Points
+from corebayes.types import Rng, WeightedPoints
 
 
 class State(NamedTuple):
-    points: Points
-    weights: Array
+    points: WeightedPoints
     target: Target
     size: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportanceSampling:
+class ImportanceSampling(Construction):
     """M draws with replacement. Cost: one pass for b, one for N norms."""
+
+    style = Style("#333333", "v", "--")
 
     weighting: Weighting = field(default_factory=FullPosterior)
     """The distribution π̂ under which potentials vary."""
     refit: bool = False
     """Whether the weights are the nonnegative least squares on the rows drawn."""
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
+        size = self.require(size)
+        return State(problem.no_points(), Target.of(rng, problem, self.weighting), size)
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        size = require_size(size, self)
-        target = Target.of(rng, problem, self.weighting)
-        return State(problem.no_points(), np.empty(0), target, size)
-
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         target, size = state.target, state.size
         running = np.cumsum(joined(target.ask(problem, Norms(target.space))))
         if running[-1] <= 0.0:
-            raise no_direction()
+            raise no_direction(UNDER_WEIGHTING)
         positions = rng.uniform(0.0, running[-1], size=size)
         drawn, times = np.unique(np.searchsorted(running, positions, "right"), return_counts=True)
-        points = Points(drawn, problem.data.take(drawn))
+        points = problem.points(drawn)
         norms = np.sqrt(target.space.squared_norms(target.space.embed(points.rows)))
         # w_n = K_n σ / (M σ_n)
-        weights = times * running[-1] / (size * norms)
+        points = points.at(times * running[-1] / (size * norms))
         if self.refit:
-            points, weights = target.refit(points, weights)
-        kl = target.kl(problem, target.residual(points, weights))
-        return State(points, weights, target, size), Info(kl, f"all {size} draws taken")
+            points = target.refit(points)
+        kl = target.kl(problem, target.residual(points))
+        return State(points, target, size), Info(kl, f"all {size} draws taken")

@@ -1,6 +1,6 @@
 """ℓ1-penalised coresets (Campbell and Beronov 2019, appendix D.3).
 
-In place of a bound on their number, weights have a price:
+Instead of a bound on their number, weights have a price:
 
     w* = argmin_{w ≥ 0} KL(π_w ‖ π) + λ Σ_n f̃_n w_n,      f̃_n = Var_0 f_n    (potential scales)
 
@@ -21,24 +21,21 @@ the penalty.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from corebayes.arguments import check_fields
-from corebayes.constructions.construction import Info, drop_zeros
+from corebayes.constructions.construction import Construction, Info, Style, no_direction
 from corebayes.problem import Problem
-from corebayes.scan.every_row import Pieces, Projections, joined
-from corebayes.scan.query import rows_of_width
+from corebayes.scan.every_row import Norms, Pieces, Projections, joined
 from corebayes.tangent import Geometry, Moments, Restriction, default_geometry
-from corebayes.tangent.geometry import Curvature, residual_of
-from corebayes.types import Array, Block, Estimate, Indices, Points, TangentSpace
+from corebayes.tangent.geometry import Curvature, Level, residual_of
+from corebayes.types import Array, Block, Estimate, Indices, Rng, TangentSpace, WeightedPoints
 from corebayes.weights import NaturalGradient, WeightUpdate
 
 
 class State(NamedTuple):
-    points: Points
-    weights: Array
+    points: WeightedPoints
     size: int
     scales: Array
     """f̃_n of every row, zero for rows that can never enter."""
@@ -50,13 +47,16 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class L1:
+class L1(Construction):
     """Proximal descent on the ℓ1-penalised KL, and a bisection on the penalty.
 
     Cost of a round: two passes, one for the total and one for the slope of every row, N·S
     potentials each unless the geometry is cheaper, and the weight update; N numbers are kept. About
     ten rounds for one λ.
     """
+
+    style = Style("#44AA99", ">")
+    ranges = {"share_entering": (0.0, 1.0 + 1e-9), "tolerance": 0.0, "scale_power": 0.0}  # noqa: RUF012
 
     geometry: Geometry | None = None
     """How covariances are known. Default: closed form, else Hermite for a GLM, else draws."""
@@ -76,75 +76,64 @@ class L1:
     """f̃_n = (Var_0 f_n)^power: 1 is the paper's formula; ½ makes the penalty invariant to the scale
     of potentials, which its text wants, and is better where scales differ much."""
 
-    def __post_init__(self) -> None:
-        check_fields(self, share_entering=(0.0, 1.0 + 1e-9), tolerance=0.0, scale_power=0.0)
-
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        if size is None:
-            raise ValueError("L1 needs a size: build(..., size=100, method=L1())")
-        points, weights, geometry = problem.no_points(), np.empty(0), self._geometry(problem)
-        space = geometry.space(rng, problem, points, weights)
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
+        size, points, geometry = self.require(size), problem.no_points(), self._geometry(problem)
+        space = geometry.space(rng, problem, points)
         variances = joined(problem.ask(Variances(space)))
-        state = State(points, weights, size, variances**self.scale_power, 0.0, 0.0, 0)
+        state = State(points, size, variances**self.scale_power, 0.0, 0.0, 0)
         prices = self._prices(problem, state, space)
         highest = float(prices.max())
         if highest <= 0.0:
-            raise ValueError(
-                "no row says anything about the parameters: every potential is constant in θ"
-            )
+            raise no_direction()
         # Just below λ_max this row enters alone, and every size has room for one.
-        points = _fetch(problem, np.array([int(prices.argmax())]))
+        points = problem.points(np.array([int(prices.argmax())]))
         restriction = geometry.restrict(problem, points, space.location)
-        weights = NaturalGradient().run(rng, restriction, np.zeros(1))
-        return state._replace(points=points, weights=weights, high=highest)
+        points = points.at(NaturalGradient().run(rng, restriction, points.weights))
+        return state._replace(points=points, high=highest)
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         penalty = 0.5 * (state.low + state.high)
         found = self.solve(rng, problem, state, penalty)
         state = state._replace(num_stages=state.num_stages + 1)
-        if found is None or found[1].size > state.size:
+        if found is None or found.size > state.size:
             state = state._replace(low=penalty)
         else:
-            state = state._replace(high=penalty)
-            if found[1].size:
-                state = state._replace(points=found[0], weights=found[1])
+            state = state._replace(high=penalty, points=found if found.size else state.points)
         done = self._done(state)
         if done is not None:
             state = self._refitted(rng, problem, state)
         return state, Info(self._kl(rng, problem, state), done)
 
     def solve(
-        self, rng: np.random.Generator, problem: Problem, state: State, penalty: float
-    ) -> tuple[Points, Array] | None:
+        self, rng: Rng, problem: Problem, state: State, penalty: float
+    ) -> WeightedPoints | None:
         """The optimum for one λ from the weights at hand; None once it has more than 2M rows."""
-        geometry, start = self._geometry(problem), None
-        points, weights = state.points, state.weights
+        geometry, points, start = self._geometry(problem), state.points, None
         for _ in range(self.num_rounds):
-            space = geometry.space(rng, problem, points, weights, start)
-            current = state._replace(points=points, weights=weights)
-            entering = self._entering(self._prices(problem, current, space), state, penalty)
+            space = geometry.space(rng, problem, points, start)
+            prices = self._prices(problem, state._replace(points=points), space)
+            entering = self._entering(prices, state, penalty)
             if entering.size == 0 and start is not None:
                 break
             start = space.location
-            points = points.append(_fetch(problem, entering))
-            weights = np.append(weights, np.zeros(entering.size))
+            points = points.append(problem.points(entering))
             restriction = Penalised(
                 geometry.restrict(problem, points, start), penalty * state.scales[points.indices]
             )
-            moved = self.update.run(rng, restriction, weights)
-            still = np.allclose(moved, weights, rtol=self.tolerance, atol=0.0)
-            points, weights = drop_zeros(points, moved)
-            if weights.size > 2 * state.size:
+            moved = self.update.run(rng, restriction, points.weights)
+            still = np.allclose(moved, points.weights, rtol=self.tolerance, atol=0.0)
+            points = points.at(moved).positive()
+            if points.size > 2 * state.size:
                 return None
             if still:
                 # The update finds no way down, to its precision, with these rows.
                 break
-        return points, weights
+        return points
 
     def _prices(self, problem: Problem, state: State, space: TangentSpace) -> Array:
         """Cov_w[f_n, r] / f̃_n of every row, the λ at which it would enter; zero for active rows."""
         geometry = self._geometry(problem)
-        residual = residual_of(geometry, problem, space, state.points, state.weights)
+        residual = residual_of(geometry, problem, space, state.points)
         slopes = joined(problem.ask(Projections(space, residual)))
         prices = np.zeros_like(slopes)
         np.divide(slopes, state.scales, out=prices, where=state.scales > 0.0)
@@ -157,19 +146,16 @@ class L1:
         number = max(1, int(self.share_entering * state.size))
         return np.sort(violating[np.argsort(-prices[violating], kind="stable")[:number]])
 
-    def _refitted(self, rng: np.random.Generator, problem: Problem, state: State) -> State:
+    def _refitted(self, rng: Rng, problem: Problem, state: State) -> State:
         if self.refit is None:
             return state
         restriction = self._geometry(problem).restrict(problem, state.points)
-        weights = self.refit.run(rng, restriction, state.weights)
-        if not weights.any():
-            return state
-        points, weights = drop_zeros(state.points, weights)
-        return state._replace(points=points, weights=weights)
+        points = state.points.at(self.refit.run(rng, restriction, state.points.weights))
+        return state._replace(points=points.positive()) if points.weights.any() else state
 
     def _done(self, state: State) -> str | None:
-        found = f"λ = {state.high:.3g} gives {state.weights.size} rows"
-        if state.weights.size >= state.size - state.size // 20:
+        found = f"λ = {state.high:.3g} gives {state.points.size} rows"
+        if state.points.size >= state.size - state.size // 20:
             return f"near enough to size {state.size}: {found}"
         if state.num_stages >= self.num_stages:
             return f"{state.num_stages} values of λ tried: {found}"
@@ -177,18 +163,14 @@ class L1:
             return f"a little less penalty gives more than {state.size} rows: {found}"
         return None
 
-    def _kl(self, rng: np.random.Generator, problem: Problem, state: State) -> Estimate:
+    def _kl(self, rng: Rng, problem: Problem, state: State) -> Estimate:
         geometry = self._geometry(problem)
-        space = geometry.space(rng, problem, state.points, state.weights)
-        residual = residual_of(geometry, problem, space, state.points, state.weights)
+        space = geometry.space(rng, problem, state.points)
+        residual = residual_of(geometry, problem, space, state.points)
         return geometry.kl(problem, space, residual)
 
     def _geometry(self, problem: Problem) -> Geometry:
         return self.geometry or default_geometry(problem)
-
-
-def _fetch(problem: Problem, rows: Indices) -> Points:
-    return Points(rows, problem.data.take(rows))
 
 
 @dataclass(frozen=True)
@@ -198,36 +180,24 @@ class Penalised:
     restriction: Restriction
     price: Array
 
-    def gradient(self, rng: np.random.Generator, weights: Array) -> Array:
+    def gradient(self, rng: Rng, weights: Array) -> Array:
         return self.restriction.gradient(rng, weights) + self.price
 
-    def moments(self, rng: np.random.Generator, weights: Array) -> Moments:
-        moments, cost = self.restriction.moments(rng, weights), float(self.price @ weights)
-        return Moments(
-            moments.gram,
-            moments.cross - self.price,
-            moments.energy + cost,
-            moments.half_variance + cost,
-        )
+    def moments(self, rng: Rng, weights: Array) -> Moments:
+        gram, cross, level = self.restriction.moments(rng, weights)
+        cost = float(self.price @ weights)
+        level = Level(level.energy + cost, level.half_variance + cost)
+        return Moments(gram, cross - self.price, level)
 
-    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
+    def curvature(self, rng: Rng, weights: Array) -> Curvature:
         curvature = self.restriction.curvature(rng, weights)
         return curvature._replace(gradient=curvature.gradient + self.price)
 
 
 @dataclass(frozen=True)
-class Variances:
+class Variances(Norms):
     """‖g_n‖² of every row; zero where a potential is constant or a row counts zero times."""
 
-    space: TangentSpace
-
-    @property
-    def block_rows(self) -> int:
-        return rows_of_width(self.space.width)
-
-    def answer(self, block: Block, numbers: Indices) -> Pieces:
-        values = self.space.squared_norms(self.space.embed(block, reuse=True))
+    def answer_embedded(self, vectors: Any, block: Block, numbers: Indices) -> Pieces:
+        values = self.space.squared_norms(vectors)
         return (values if block.counts is None else np.where(block.counts > 0.0, values, 0.0),)
-
-    def merge(self, first: Pieces, second: Pieces) -> Pieces:
-        return first + second

@@ -1,4 +1,4 @@
-"""Orthogonal pursuit: the best-aligned row, then all weights anew, in a fixed tangent space.
+"""Orthogonal pursuit: the best-aligned row, then all weights again, in a fixed tangent space.
 
 With r = b − Σ_i w_i g_i, b = Σ_n c_n g_n, every step takes
 
@@ -12,46 +12,28 @@ the oracle that methods without one are measured against.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from corebayes.arguments import check_fields
-from corebayes.constructions.construction import Info
-from corebayes.constructions.greedy import Limits, State, advance, finish, start
-from corebayes.constructions.hilbert import NOTHING_TO_ADD, Target, require_a_row
+from corebayes.constructions.construction import Style
+from corebayes.constructions.greedy import Greedy, State, best_row
 from corebayes.problem import Problem
-from corebayes.scan.query import BestRows
-from corebayes.tangent.weighting import FullPosterior, Weighting
+from corebayes.types import WeightedPoints
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrthogonalPursuit:
-    """Cost of a step: one pass (or N·S flops, for small N·S), M²·S and M³/3 flops."""
+class OrthogonalPursuit(Greedy):
+    """Cost of a step: one pass (or N·S flops, for small N·S), M²·S and M³/3 flops.
 
-    weighting: Weighting = field(default_factory=FullPosterior)
-    """The distribution π̂ under which potentials are compared."""
-    num_iterations: int | None = None
-    """Steps at most. Default: until the size is reached."""
-    patience: int = 50
-    """Steps in a row that add no row before giving up; not used with `num_iterations`."""
+    Its weights are those of the least squares with or without `refit`.
+    """
 
-    def __post_init__(self) -> None:
-        check_fields(self)
+    style = Style("#009E73", "P")
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        return start(problem, Target.of(rng, problem, self.weighting), size)
-
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
-        target = state.target
-        taken = np.sort(state.points.indices)
-        query = BestRows(target.space, state.iterate.residual, num_best=1, exclude=taken)
-        best = target.ask(problem, query)
-        if state.weights.size == 0:
-            require_a_row(best)
-        elif best.scores.size == 0 or best.scores[0] <= 0.0:
-            return finish(problem, state, NOTHING_TO_ADD)
-        points = state.points.append(best.points)
-        points, weights = target.refit(points, np.append(state.weights, 0.0))
-        limits = Limits(self.num_iterations, self.patience)
-        return advance(problem, state, points, weights, limits)
+    def moved(self, problem: Problem, state: State) -> WeightedPoints | None:
+        taken = np.sort(state.iterate.indices)
+        best = best_row(problem, state, state.target.space, state.residual, taken)
+        if best is None:
+            return None
+        return state.target.refit(state.iterate.append(best.weighted()))

@@ -19,13 +19,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from corebayes.arguments import check_fields
-from corebayes.constructions.construction import PRECISION, Info, drop_zeros
+from corebayes.constructions.construction import EXACT, PRECISION, Construction, Info, Style
 from corebayes.constructions.subset import random_subset
 from corebayes.problem import Problem
 from corebayes.tangent import MonteCarlo
 from corebayes.tangent.geometry import subsample
-from corebayes.types import Array, Block, Points
+from corebayes.types import Array, Block, Rng, WeightedPoints
 from corebayes.weights.gradient_descent import Adam
 from corebayes.weights.optimiser import Optimiser
 
@@ -40,11 +39,9 @@ class Learnable(Protocol):
 
 
 class State(NamedTuple):
-    points: Points
-    weights: Array
-    learned: Points
+    points: WeightedPoints
+    learned: WeightedPoints
     """All points, those of weight zero too."""
-    all_weights: Array
     scales: dict[str, Array]
     """What a unit of each learned field is, and under `weights` what a unit of weight is."""
     optimiser: Any
@@ -58,7 +55,7 @@ def gradually(step: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PseudoCoreset:
+class PseudoCoreset(Construction):
     """M learned points, from random rows at weight N/M.
 
     `coreset.rows` are the points and `coreset.indices` are −M, …, −1: they are none of the data's
@@ -67,16 +64,15 @@ class PseudoCoreset:
     (of `gradient_rows` rows when given) and M·S·d flops.
     """
 
+    style = Style("#882255", "*")
+
     geometry: MonteCarlo = field(default_factory=lambda: MonteCarlo(num_draws=100))
     """The draws: their number and the sampler."""
     update: Optimiser = field(default_factory=lambda: Adam(num_steps=1000, rate=gradually))
     gradient_rows: int | None = None
     """U: rows in the fresh subsample of each step; None for all."""
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         model = problem.model
         if not isinstance(model, Learnable):
             raise TypeError(
@@ -84,56 +80,47 @@ class PseudoCoreset:
                 f"{type(model).__name__} has no method row_gradients(draws, block, coefficients); "
                 "choose a method that keeps rows, such as AnnealedSparseVI"
             )
-        rows, weights = random_subset(rng, problem, size, "PseudoCoreset")
+        _, rows, weights = random_subset(rng, problem, self.require(size))
         # What a learned point counts is its weight.
-        points = Points(-1 - np.arange(weights.size), Block(rows.rows.fields))
+        points = WeightedPoints(-1 - np.arange(weights.size), Block(rows.fields), weights)
         names = model.row_gradients(np.zeros((1, model.dim)), points.rows, np.zeros(1))
         scales = {name: _spread(points.rows[name]) for name in names}
         scales["weights"] = np.array(weights.mean())
-        values = _pack(points.rows, weights, scales)
-        optimiser = self.update.begin(values)
-        return State(points, weights, points, weights, scales, optimiser, None, 0)
+        return State(points, points, scales, self.update.begin(_pack(points, scales)), None, 0)
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
-        learned, weights, scales = state.learned, state.all_weights, state.scales
-        space = self.geometry.space(rng, problem, learned, weights, state.location)
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
+        learned, scales = state.learned, state.scales
+        space = self.geometry.space(rng, problem, learned, state.location)
         rows = subsample(rng, problem, self.gradient_rows)
         vectors = space.embed(learned.rows)
         residual = self.geometry.total(problem, space, rows).element
-        residual = residual - space.combine(vectors, weights)
+        residual = residual - space.combine(vectors, learned.weights)
         kl = self.geometry.kl(problem, space, residual)
         if kl.value <= PRECISION:
-            return state, Info(
-                kl, "the coreset posterior equals the full posterior to working precision"
-            )
-        gradients = row_gradients(problem.model, space.draws, learned.rows, weights, residual)
+            return state, Info(kl, EXACT)
+        gradients = row_gradients(problem.model, space.draws, learned, residual)
         gradients["weights"] = -space.project(vectors, residual)
         gradient = np.concatenate([(gradients[name] * scales[name]).ravel() for name in scales])
-        values = _pack(learned.rows, weights, scales)
+        values = _pack(learned, scales)
         values, optimiser = self.update.advance(gradient, values, state.optimiser)
         if not np.all(np.isfinite(values)):
             return state, Info(kl, "a step led to numbers too large to represent")
-        fields, weights = _unpack(values, learned.rows, scales)
-        learned = Points(learned.indices, Block(fields))
-        points, positive = state.points, state.weights
-        if weights.any():
-            points, positive = drop_zeros(learned, weights)
+        learned = _unpack(values, learned, scales)
+        points = learned.positive() if learned.weights.any() else state.points
         num_steps = state.num_steps + 1
         done = f"{num_steps:,} steps done" if num_steps >= self.update.num_steps else None
-        location = space.location
-        return State(
-            points, positive, learned, weights, scales, optimiser, location, num_steps
-        ), Info(kl, done)
+        state = State(points, learned, scales, optimiser, space.location, num_steps)
+        return state, Info(kl, done)
 
 
 def row_gradients(
-    model: Any, draws: Array, rows: Block, weights: Array, residual: Array
+    model: Any, draws: Array, points: WeightedPoints, residual: Array
 ) -> dict[str, Array]:
     """∇_u KL for each learned field, from the residual's element (r centred, over √S)."""
     # −(w_m/S) Σ_s r_s (∇_u f − mean) = −(w_m/S) Σ_s (r_s − mean) ∇_u f
-    sums = model.row_gradients(draws, rows, residual / np.sqrt(residual.size))
+    sums = model.row_gradients(draws, points.rows, residual / np.sqrt(residual.size))
     return {
-        name: -weights.reshape(-1, *[1] * (values.ndim - 1)) * values
+        name: -points.weights.reshape(-1, *[1] * (values.ndim - 1)) * values
         for name, values in sums.items()
     }
 
@@ -144,19 +131,19 @@ def _spread(values: Array) -> Array:
     return np.where(spread > 0.0, spread, 1.0)
 
 
-def _pack(rows: Block, weights: Array, scales: dict[str, Array]) -> Array:
+def _pack(points: WeightedPoints, scales: dict[str, Array]) -> Array:
     """Everything that is learned, in its units, as one vector."""
-    parts = {**rows.fields, "weights": weights}
+    parts = {**points.rows.fields, "weights": points.weights}
     return np.concatenate([(parts[name] / scale).ravel() for name, scale in scales.items()])
 
 
-def _unpack(values: Array, rows: Block, scales: dict[str, Array]) -> tuple[dict[str, Array], Array]:
-    """The fields of the points, and their weights cut at zero."""
-    parts: dict[str, Array] = {**rows.fields, "weights": np.empty(len(rows))}
+def _unpack(values: Array, points: WeightedPoints, scales: dict[str, Array]) -> WeightedPoints:
+    """The points with what was learned, their weights cut at zero."""
+    parts: dict[str, Array] = {**points.rows.fields, "weights": points.weights}
     first = 0
     for name, scale in scales.items():
         last = first + parts[name].size
         parts[name] = values[first:last].reshape(parts[name].shape) * scale
         first = last
     weights = np.maximum(parts.pop("weights"), 0.0)
-    return parts, weights
+    return WeightedPoints(points.indices, Block(parts), weights)

@@ -18,22 +18,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.arguments import check_fields
-from corebayes.constructions.construction import PRECISION, Info, drop_zeros
+from corebayes.constructions.construction import EXACT, PRECISION, Construction, Info, Style
 from corebayes.constructions.subset import random_subset
 from corebayes.problem import Problem
 from corebayes.tangent import Geometry, MonteCarlo
-from corebayes.types import Array, Estimate, Points
+from corebayes.types import Array, Estimate, Rng, WeightedPoints
 
 # A step is good when it leaves less than this share of the slope, or of the gradient's norm.
 SHARE_LEFT = 0.9
 
 
-class Look(NamedTuple):
+class Seen(NamedTuple):
     """Covariances of the subset at one w."""
 
-    weights: Array
-    """Of every row of the subset, zeros among them."""
+    subset: WeightedPoints
+    """All rows that may have a weight, zeros among them."""
     gradient: Array
     gram: Array
     location: Array
@@ -45,21 +44,21 @@ class Look(NamedTuple):
 
 
 class State(NamedTuple):
-    points: Points
-    weights: Array
-    subset: Points
-    """All rows that may have a weight."""
-    look: Look
+    points: WeightedPoints
+    seen: Seen
     num_steps: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuasiNewton:
+class QuasiNewton(Construction):
     """A random subset, its weights by regularised Newton steps.
 
     Cost of a step: one look, that is S draws of π_w, a pass of N·S potentials, M²·S flops and M³/3
     for the step; the first step takes up to `max_trials` looks.
     """
+
+    style = Style("#332288", "h")
+    ranges = {"ridge": 0.0}  # noqa: RUF012
 
     geometry: Geometry = field(default_factory=lambda: MonteCarlo(num_draws=500))
     """How covariances are known; draws, as in the paper."""
@@ -69,79 +68,60 @@ class QuasiNewton:
     max_trials: int = 10
     """Lengths of the first step, at most."""
 
-    def __post_init__(self) -> None:
-        check_fields(self, ridge=0.0)
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
+        subset = random_subset(rng, problem, self.require(size))
+        return State(subset, self._look(rng, problem, subset, None), 0)
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        subset, weights = random_subset(rng, problem, size, "QuasiNewton")
-        look = self._look(rng, problem, subset, weights, None)
-        return State(subset, weights, subset, look, 0)
-
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
-        before = state.look
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
+        before = state.seen
         direction = self._direction(before)
-        after = self._moved(rng, problem, state, direction, 1.0)
+        after = self._moved(rng, problem, before, direction, 1.0)
         if state.num_steps == 0:
-            after = self._shortened(rng, problem, state, direction, after)
+            after = self._shortened(rng, problem, before, direction, after)
         num_steps = state.num_steps + 1
         done = self._done(before, after, num_steps)
         # A step that did not help is not taken, and a coreset is never empty.
-        if after.norm < before.norm and after.weights.any():
-            points, weights = drop_zeros(state.subset, after.weights)
-            state = State(points, weights, state.subset, after, num_steps)
-        return state, Info(state.look.kl, done)
+        if after.norm < before.norm and after.subset.weights.any():
+            state = State(after.subset.positive(), after, num_steps)
+        return state, Info(state.seen.kl, done)
 
-    def _direction(self, look: Look) -> Array:
+    def _direction(self, seen: Seen) -> Array:
         # Δ = (G + τI)⁻¹ Cov_w[f, r]
-        regularised = look.gram + self.ridge * np.eye(look.weights.size)
-        return np.asarray(np.linalg.solve(regularised, -look.gradient), dtype=np.float64)
+        regularised = seen.gram + self.ridge * np.eye(seen.subset.size)
+        return np.asarray(np.linalg.solve(regularised, -seen.gradient), dtype=np.float64)
 
     def _shortened(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        state: State,
-        direction: Array,
-        after: Look,
-    ) -> Look:
+        self, rng: Rng, problem: Problem, before: Seen, direction: Array, after: Seen
+    ) -> Seen:
         """The first of the lengths 1, 1/1.5, … at which the slope has fallen and not turned."""
-        slope, length = float(state.look.gradient @ direction), 1.0
+        slope, length = float(before.gradient @ direction), 1.0
         for _ in range(self.max_trials - 1):
             if SHARE_LEFT * slope < float(after.gradient @ direction) < 0.0:
                 break
             length /= 1.5
-            after = self._moved(rng, problem, state, direction, length)
+            after = self._moved(rng, problem, before, direction, length)
         return after
 
     def _moved(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        state: State,
-        direction: Array,
-        length: float,
-    ) -> Look:
-        weights = np.maximum(state.look.weights + length * direction, 0.0)
-        return self._look(rng, problem, state.subset, weights, state.look.location)
+        self, rng: Rng, problem: Problem, before: Seen, direction: Array, length: float
+    ) -> Seen:
+        weights = np.maximum(before.subset.weights + length * direction, 0.0)
+        return self._look(rng, problem, before.subset.at(weights), before.location)
 
     def _look(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        subset: Points,
-        weights: Array,
-        start: Array | None,
-    ) -> Look:
-        space = self.geometry.space(rng, problem, subset, weights, start)
+        self, rng: Rng, problem: Problem, subset: WeightedPoints, start: Array | None
+    ) -> Seen:
+        space = self.geometry.space(rng, problem, subset, start)
         vectors = space.embed(subset.rows)
-        residual = self.geometry.total(problem, space).element - space.combine(vectors, weights)
+        total = self.geometry.total(problem, space).element
+        residual = total - space.combine(vectors, subset.weights)
         kl = self.geometry.kl(problem, space, residual)
         gradient = -space.project(vectors, residual)
-        return Look(weights, gradient, space.gram(vectors), space.location, kl)
+        return Seen(subset, gradient, space.gram(vectors), space.location, kl)
 
-    def _done(self, before: Look, after: Look, num_steps: int) -> str | None:
+    def _done(self, before: Seen, after: Seen, num_steps: int) -> str | None:
         if after.kl.value <= PRECISION:
-            return "the coreset posterior equals the full posterior to working precision"
+            return EXACT
         if not after.norm < SHARE_LEFT * before.norm:
             return f"step {num_steps} improved the gradient's norm by less than a tenth"
         if num_steps >= self.num_steps:

@@ -16,19 +16,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.arguments import check_fields
-from corebayes.constructions.construction import PRECISION, Info, drop_zeros
+from corebayes.constructions.construction import (
+    EXACT,
+    PRECISION,
+    Construction,
+    Info,
+    Style,
+    no_direction,
+)
 from corebayes.problem import Problem
 from corebayes.scan.query import BestRows
 from corebayes.tangent import Geometry, default_geometry
 from corebayes.tangent.geometry import residual_of, subsample
-from corebayes.types import Array, Estimate, Indices, Points, TangentSpace
+from corebayes.types import Array, Estimate, Indices, Rng, TangentSpace, WeightedPoints
 from corebayes.weights import NaturalGradient, WeightUpdate
 
 
 class State(NamedTuple):
-    points: Points
-    weights: Array
+    points: WeightedPoints
     space: TangentSpace
     """The tangent space at π_w."""
     residual: Array
@@ -43,13 +48,16 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseVI:
+class SparseVI(Construction):
     """Greedy correlation selection and fully corrective weights.
 
     Cost of a step: one pass for the scores, one for the residual (of `selection_rows` rows when
     given), and the weight update's looks, each a pass of `gradient_rows` rows unless the tangent
     space is in closed form.
     """
+
+    style = Style("#56B4E9", "s")
+    can_start = True
 
     geometry: Geometry | None = None
     """How covariances are known. Default: closed form, else Hermite for a GLM, else draws."""
@@ -65,62 +73,50 @@ class SparseVI:
     patience: int = 10
     """Steps in a row that add no row before giving up; not used with `num_iterations`."""
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        return self.init_from(rng, problem, size, problem.no_points(), np.empty(0))
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
+        return self.init_from(rng, problem, size, problem.no_points())
 
     def init_from(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        size: int | None,
-        points: Points,
-        weights: Array,
+        self, rng: Rng, problem: Problem, size: int | None, points: WeightedPoints
     ) -> State:
         """The state from which the greedy steps go on. Cost: one look, which is a pass."""
-        return self._look(rng, problem, points, weights, size, None)
+        return self._look(rng, problem, points, size, None)
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
-        selected = _select(problem, state)
-        if selected is None:
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
+        points = _select(problem, state)
+        if points is None:
             return state, Info(self._kl(problem, state), "no row would improve the coreset")
-        points, weights = selected
         restriction = self._geometry(problem).restrict(
             problem, points, state.space.location, self.gradient_rows
         )
-        weights = self.update.run(rng, restriction, weights)
-        points, weights = drop_zeros(points, weights)
-        state = self._look(rng, problem, points, weights, state.size, state)
+        points = points.at(self.update.run(rng, restriction, points.weights)).positive()
+        state = self._look(rng, problem, points, state.size, state)
         return state, self._info(problem, state)
 
     def _look(
         self,
-        rng: np.random.Generator,
+        rng: Rng,
         problem: Problem,
-        points: Points,
-        weights: Array,
+        points: WeightedPoints,
         size: int | None,
         last: State | None,
     ) -> State:
         geometry = self._geometry(problem)
         start = None if last is None else last.space.location
-        space = geometry.space(rng, problem, points, weights, start)
+        space = geometry.space(rng, problem, points, start)
         rows = subsample(rng, problem, self.selection_rows)
-        residual = residual_of(geometry, problem, space, points, weights, rows)
+        residual = residual_of(geometry, problem, space, points, rows)
         if last is None:
-            return State(points, weights, space, residual, size, rows, 0, 0)
-        grew = weights.size > last.weights.size
-        num_idle = 0 if grew else last.num_idle + 1
-        return State(points, weights, space, residual, size, rows, last.num_steps + 1, num_idle)
+            return State(points, space, residual, size, rows, 0, 0)
+        num_idle = 0 if points.size > last.points.size else last.num_idle + 1
+        return State(points, space, residual, size, rows, last.num_steps + 1, num_idle)
 
     def _info(self, problem: Problem, state: State) -> Info:
         kl = self._kl(problem, state)
         done = None
         if kl.value <= PRECISION:
-            done = "the coreset posterior equals the full posterior to working precision"
-        elif state.size is not None and state.weights.size >= state.size:
+            done = EXACT
+        elif state.size is not None and state.points.size >= state.size:
             done = f"reached size {state.size}"
         elif state.num_steps == self.num_iterations:
             done = f"{state.num_steps} greedy iterations done"
@@ -135,34 +131,30 @@ class SparseVI:
         return self.geometry or default_geometry(problem)
 
 
-def _select(problem: Problem, state: State) -> tuple[Points, Array] | None:
+def _select(problem: Problem, state: State) -> WeightedPoints | None:
     """The active rows with the one to move last: a new one at weight zero, or one of them.
 
     None when no row is aligned with the residual.
     """
-    space, residual = state.space, state.residual
-    query = BestRows(space, residual, num_best=1, exclude=np.sort(state.points.indices))
+    points = state.points
+    query = BestRows(state.space, state.residual, num_best=1, exclude=np.sort(points.indices))
     best = problem.ask(query, state.rows)
     new = float(best.scores[0]) if best.scores.size else 0.0
     scores = _alignments(state)
     active = float(scores.max(initial=0.0))
     if max(new, active) <= 0.0:
-        if state.weights.size == 0:
-            raise ValueError(
-                "no row says anything about the parameters: every potential is constant in θ "
-                f"at the prior ({best.num_flat:,} rows)"
-            )
+        if points.size == 0:
+            raise no_direction(f" at the prior ({best.num_flat:,} rows)")
         return None
     if new > active:
-        return state.points.append(best.points), np.append(state.weights, 0.0)
+        return points.append(best.points.weighted())
     chosen = int(scores.argmax())
-    order = np.append(np.delete(np.arange(scores.size), chosen), chosen)
-    return state.points.take(order), state.weights[order]
+    return points.take(np.append(np.delete(np.arange(scores.size), chosen), chosen))
 
 
 def _alignments(state: State) -> Array:
     """|⟨g_i, r⟩| / ‖g_i‖ of the active rows, zero where a potential is constant."""
-    if state.weights.size == 0:
+    if state.points.size == 0:
         return np.empty(0)
     vectors = state.space.embed(state.points.rows)
     norms = np.sqrt(state.space.squared_norms(vectors))

@@ -5,31 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from corebayes.problem import Problem
-from corebayes.tangent.geometry import subsample
-from corebayes.types import Array, Points
+from corebayes.tangent.geometry import random_points
+from corebayes.types import Rng, WeightedPoints
 
 
-def random_subset(
-    rng: np.random.Generator, problem: Problem, size: int | None, method: str
-) -> tuple[Points, Array]:
+def random_subset(rng: Rng, problem: Problem, size: int) -> WeightedPoints:
     """M rows without replacement of those that count, at w_n = c_n Σ c / Σ_subset c.
 
-    Without counts that is N/M. Fewer rows when fewer count. `method` is for the message when no
-    size was given.
+    Without counts that is N/M. Fewer rows when fewer count.
     """
-    if size is None:
-        raise ValueError(f"{method} needs a size: build(..., size=100, method={method}())")
     data, number = problem.data, size
     while True:
-        rows = subsample(rng, problem, number)
-        rows = np.arange(data.num_rows) if rows is None else rows
-        drawn = Points(rows, data.take(rows))
-        counted = np.flatnonzero(drawn.rows.multiplicity() > 0.0)
+        drawn = random_points(rng, problem, number)
+        counted = np.flatnonzero(drawn.weights > 0.0)
         if counted.size >= size or number >= data.num_rows:
             break
         number = min(2 * number, data.num_rows)
     if counted.size > size:
         counted = np.sort(rng.choice(counted, size=size, replace=False, shuffle=False))
     points = drawn.take(counted)
-    counts = points.rows.multiplicity()
-    return points, counts * (data.total_count / counts.sum())
+    return points.scaled(data.total_count / points.weights.sum())

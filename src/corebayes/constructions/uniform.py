@@ -11,40 +11,38 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.constructions.construction import Info
+from corebayes.constructions.construction import Construction, Info, Style
 from corebayes.data.streams import parts_of
 from corebayes.problem import Problem
-from corebayes.types import Array, Indices, Points
+from corebayes.types import Indices, Rng, WeightedPoints
 
 
 class State(NamedTuple):
-    points: Points
-    weights: Array
+    points: WeightedPoints
     size: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Uniform:
+class Uniform(Construction):
     """M rows at random, equally weighted; a row drawn k times gets k times the weight."""
+
+    style = Style("#9A9A9A", "x", "--")
 
     def passes(self, size: int | None) -> tuple[float, float]:
         return (0.0, 1.0)
 
-    def init(self, rng: np.random.Generator, problem: Problem, size: int | None) -> State:
-        if size is None:
-            raise ValueError("Uniform needs a size: build(..., size=100, method=Uniform())")
-        return State(problem.no_points(), np.empty(0), size)
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
+        return State(problem.no_points(), self.require(size))
 
-    def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
-        drawn = _draw_rows(rng, problem, state.size)
-        indices, times = np.unique(drawn, return_counts=True)
-        weights = times.astype(np.float64) * (problem.data.total_count / state.size)
-        points = Points(indices, problem.data.take(indices))
-        done = f"all {state.size} draws taken"
-        return State(points, weights, state.size), Info(kl=None, done=done)
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
+        size = state.size
+        indices, times = np.unique(_draw_rows(rng, problem, size), return_counts=True)
+        weights = times.astype(np.float64) * (problem.data.total_count / size)
+        points = problem.points(indices, weights)
+        return State(points, size), Info(kl=None, done=f"all {size} draws taken")
 
 
-def _draw_rows(rng: np.random.Generator, problem: Problem, number: int) -> Indices:
+def _draw_rows(rng: Rng, problem: Problem, number: int) -> Indices:
     """Row numbers in proportion to the counts: by inverting their running sum, part by part."""
     data = problem.data
     if data.total_count == data.num_rows:

@@ -21,7 +21,7 @@ from corebayes.experiments.geometry import (
     minimise,
     moving_plane,
 )
-from corebayes.method_plots import look_of
+from corebayes.method_plots import style_of
 from corebayes.plots import BLACK, grid_lines, note
 from corebayes.types import Array, Indices
 
@@ -92,7 +92,7 @@ def _background(axis: Any, manifold: Manifold, face: Indices, best: Array) -> No
 
 
 def _hilbert(axis: Any, manifold: Manifold, face: Indices, guess: Array) -> None:
-    color = look_of("GIGA").color
+    color = style_of("GIGA").color
     lowest = manifold.solution(guess, face)
     _error_contours(axis, manifold.metric(guess), face, color)
     _geodesics(axis, manifold, guess, face, color)
@@ -104,7 +104,7 @@ def _hilbert(axis: Any, manifold: Manifold, face: Indices, guess: Array) -> None
 
 
 def _riemannian(axis: Any, manifold: Manifold, face: Indices, grown: list[Array]) -> None:
-    color = look_of("AnnealedSparseVI").color
+    color = style_of("AnnealedSparseVI").color
     # One row to its best weight, then the steps with both.
     steps = minimise(manifold, grown[1], face)
     passed = [grown[0], grown[1], steps[1], steps[-1]]
@@ -142,7 +142,7 @@ def _errors(axis: Any, fixed: list[float], moving: list[float]) -> None:
         (fixed, "GIGA", "one plane"),
         (moving, "AnnealedSparseVI", "moving plane"),
     ):
-        look = look_of(label)
+        look = style_of(label)
         axis.semilogy(range(len(kls)), kls, color=look.color, marker=look.marker, label=text)
     axis.set_xlabel("rows in the coreset")
     axis.set_ylabel("KL divergence (nats)")

@@ -14,7 +14,6 @@ import numpy as np
 
 import corebayes as cb
 from corebayes.constructions import Construction
-from corebayes.constructions.construction import PathConstruction
 from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
 from corebayes.experiments.catalogue import Experiment
@@ -129,10 +128,10 @@ def _snapshots(
     """The empty coreset, then one of each size: from one run, or from a build each."""
     nothing = np.empty(0, dtype=np.int64)
     yield Snapshot(0, nothing, data.take(nothing), np.empty(0), 0.0)
-    if not isinstance(method, PathConstruction | cb.Uniform):
+    if not isinstance(method, cb.AnnealedSparseVI | cb.Uniform):
         yield from _on_the_way(experiment, model, data, method, seed)
         return
-    one_run = experiment.shared_run and isinstance(method, PathConstruction)
+    one_run = experiment.shared_run and isinstance(method, cb.AnnealedSparseVI)
     for sizes in [experiment.sizes] if one_run else [(size,) for size in experiment.sizes]:
         began = time.process_time()
         if one_run:
@@ -160,8 +159,8 @@ def _on_the_way(
         for size in wanted:
             # A method that is done stays where it is.
             if size == iteration or (info.done is not None and size > iteration):
-                points = state.points
-                yield Snapshot(size, points.indices, points.rows, state.weights, seconds)
+                indices, rows, weights = state.points
+                yield Snapshot(size, indices, rows, weights, seconds)
         if info.done is not None:
             return
 

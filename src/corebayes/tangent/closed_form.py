@@ -9,32 +9,39 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from corebayes.models.gaussian import GaussianMean
 from corebayes.models.linear import LinearRegression
 from corebayes.problem import Problem
-from corebayes.tangent.gaussian_mean import GaussianMeanForm, GaussianMeanSpace
-from corebayes.tangent.geometry import Restriction
-from corebayes.tangent.linear import LinearForm, LinearSpace
-from corebayes.types import Array, Estimate, Gaussian, Indices, Points, Total
-
-Form = GaussianMeanForm | LinearForm
+from corebayes.tangent.gaussian import gaussian_kl
+from corebayes.tangent.gaussian_mean import GaussianMeanForm
+from corebayes.tangent.geometry import Geometry, LookCost, Restriction
+from corebayes.tangent.linear import LinearForm
+from corebayes.types import (
+    Array,
+    Estimate,
+    Gaussian,
+    Indices,
+    Rng,
+    TangentSpace,
+    Total,
+    WeightedPoints,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClosedForm:
+class ClosedForm(Geometry):
     """Exact covariances for `GaussianMean` and `LinearRegression`."""
 
+    def look_cost(self, problem: Problem) -> LookCost:
+        return LookCost(passes=0.0)
+
     def space(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        points: Points,
-        weights: Array,
-        start: Array | None = None,
-    ) -> GaussianMeanSpace | LinearSpace:
-        return _form(problem).space(points, weights)
+        self, rng: Rng, problem: Problem, points: WeightedPoints, start: Array | None = None
+    ) -> TangentSpace:
+        return _form(problem).space(points)
+
+    def space_at(self, problem: Problem, at: Gaussian) -> TangentSpace:
+        return _form(problem).space_at(at)
 
     def total(self, problem: Problem, space: Any, rows: Indices | None = None) -> Total:
         """From the sufficient statistics: exact and free of N, so `rows` is not needed."""
@@ -43,7 +50,7 @@ class ClosedForm:
     def restrict(
         self,
         problem: Problem,
-        points: Points,
+        points: WeightedPoints,
         start: Array | None = None,
         num_rows: int | None = None,
     ) -> Restriction:
@@ -51,13 +58,10 @@ class ClosedForm:
 
     def kl(self, problem: Problem, space: Any, residual: Array) -> Estimate:
         """KL between the Gaussians π_w and π: exact."""
-        from corebayes.diagnostics import gaussian_kl
-
-        full: Gaussian = problem.full_posterior
-        return Estimate(gaussian_kl(_form(problem).posterior(space), full), 0.0)
+        return Estimate(gaussian_kl(_form(problem).posterior(space), problem.full_posterior), 0.0)
 
 
-def _form(problem: Problem) -> Form:
+def _form(problem: Problem) -> GaussianMeanForm | LinearForm:
     """What the model and the statistics of all rows fix once and for all, kept on the problem."""
     if problem.closed_form is None:
         model = problem.model

@@ -21,25 +21,23 @@ from corebayes.tangent.monte_carlo import MonteCarlo
 SKEWED_ROWS, SKEWED_DIM = 20_000, 20
 # Numbers of an element at the highest degree, d^order, beyond which a degree is not worth it.
 MAX_NUMBERS = 10_000
-# On the way; a hundredth of a standard deviation is far below the error of covariances.
-ON_THE_WAY = Laplace(tolerance=1e-4, matched=True)
+# A hundredth of a standard deviation is far below the error of covariances.
+OF_A_FIT = Laplace(tolerance=1e-4, matched=True)
 # A divergence among hundreds of draws changes no covariance; certificates tolerate none.
-ARRIVED = Resampling(otherwise=NUTS(num_tune=200, chains=4, tolerated=0.01))
+OF_THE_POSTERIOR = Resampling(otherwise=NUTS(num_tune=200, chains=4, tolerated=0.01))
 
 
 def default_geometry(
-    problem: Problem, size: int | None = None, *, few_looks: bool = False
+    problem: Problem, size: int | None = None, *, exact_draws: bool = False
 ) -> Geometry:
     """The geometry without noise if there is one: closed form, Hermite for a GLM, else draws.
 
-    Draws are from the Laplace fit of π_w, with its moments, or of π_w itself for a
-    construction of `few_looks`.
-
-    Points beyond the dimension of the space would have nothing to fit, so for a coreset of
-    `size` rows the space is made large enough where that is cheap. Models that are not
-    log-concave get guards against spurious modes.
+    Draws are of the Laplace fit of π_w, with its moments, or with `exact_draws`, for a
+    construction of few looks, of π_w itself. Points beyond the dimension of the space would have
+    nothing to fit, so for a coreset of `size` rows the space is made large enough where that is
+    cheap. Models that are not log-concave get guards against spurious modes.
     """
-    geometry = _plain(problem, size or 0, ARRIVED if few_looks else ON_THE_WAY)
+    geometry = _plain(problem, size or 0, OF_THE_POSTERIOR if exact_draws else OF_A_FIT)
     return geometry if problem.model.log_concave else Guard(geometry=geometry)
 
 

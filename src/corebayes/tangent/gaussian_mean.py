@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.models.gaussian import GaussianMean
-from corebayes.tangent.geometry import Curvature, Moments
-from corebayes.types import Array, Block, Gaussian, Indices, Points, Total
+from corebayes.tangent.geometry import Curvature, Level, Moments
+from corebayes.types import Array, Block, Gaussian, Indices, Rng, Total, WeightedPoints
 
 
 class Whitening(NamedTuple):
@@ -131,14 +131,28 @@ class GaussianMeanForm:
             sum=to_white(statistics.total),
         )
 
-    def space(self, points: Points, weights: Array) -> GaussianMeanSpace:
+    def space(self, points: WeightedPoints) -> GaussianMeanSpace:
         z = self.to_white(points.rows.X)
-        return self.space_white(weights @ z, float(weights.sum()))
+        return self.space_white(points.weights @ z, float(points.weights.sum()))
+
+    def space_at(self, at: Gaussian) -> GaussianMeanSpace:
+        root = self.to_white.matrix.T @ at.factor
+        spread = np.square(root).sum(axis=1)
+        # Prior, noise and every posterior are diagonal in these coordinates; a guess may not be.
+        size = np.sqrt(np.outer(spread, spread))
+        if np.any(np.abs(root @ root.T - np.diag(spread)) > 1e-8 * size):
+            raise ValueError(
+                "inner products under this covariance have no closed form here: give num_draws"
+            )
+        return self._space(self.to_white(at.mean), spread)
 
     def space_white(self, weighted_sum: Array, weight: float) -> GaussianMeanSpace:
         # μ_w = Σ_w (Σ_0⁻¹ μ_0 + Σ⁻¹ Σ_n w_n x_n)
         spread = 1.0 / (1.0 / self.prior_variance + weight)
         mean = spread * (self.prior_mean / self.prior_variance + weighted_sum)
+        return self._space(mean, spread)
+
+    def _space(self, mean: Array, spread: Array) -> GaussianMeanSpace:
         return GaussianMeanSpace(self.to_white, mean, spread, self.prior_mean, self.prior_variance)
 
     def total(self, space: GaussianMeanSpace) -> Total:
@@ -152,7 +166,7 @@ class GaussianMeanForm:
     def posterior(self, space: GaussianMeanSpace) -> Gaussian:
         return Gaussian(self.from_white @ space.mean, self.from_white * np.sqrt(space.spread))
 
-    def restrict(self, points: Points) -> GaussianMeanRestriction:
+    def restrict(self, points: WeightedPoints) -> GaussianMeanRestriction:
         return GaussianMeanRestriction(self, self.to_white(points.rows.X))
 
 
@@ -163,7 +177,7 @@ class GaussianMeanRestriction:
     form: GaussianMeanForm
     z: Array
 
-    def gradient(self, rng: np.random.Generator, weights: Array) -> Array:
+    def gradient(self, rng: Rng, weights: Array) -> Array:
         form, weight = self.form, float(weights.sum())
         weighted_sum = weights @ self.z
         space = form.space_white(weighted_sum, weight)
@@ -172,14 +186,14 @@ class GaussianMeanRestriction:
         pull = space.spread * (form.sum - weighted_sum - missing * space.mean)
         return space.mean @ pull - self.z @ pull - missing * space.constant**2
 
-    def moments(self, rng: np.random.Generator, weights: Array) -> Moments:
+    def moments(self, rng: Rng, weights: Array) -> Moments:
         space = self.form.space_white(weights @ self.z, float(weights.sum()))
         vectors = space.embed_white(self.z)
         total = self.form.total(space)
-        energy = space.free_energy(total)
-        return Moments(vectors @ vectors.T, vectors @ total.element, energy)
+        level = Level(space.free_energy(total))
+        return Moments(vectors @ vectors.T, vectors @ total.element, level)
 
-    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
+    def curvature(self, rng: Rng, weights: Array) -> Curvature:
         space = self.form.space_white(weights @ self.z, float(weights.sum()))
         total = self.form.total(space).element
         return Curvature.of(space, space.embed_white(self.z), total, weights)

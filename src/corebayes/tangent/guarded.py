@@ -22,8 +22,18 @@ import numpy as np
 from corebayes.arguments import check_fields
 from corebayes.problem import Problem
 from corebayes.samplers.laplace import prior_fit
-from corebayes.tangent.geometry import Geometry, ScannedGeometry, subsample
-from corebayes.types import Array, Block, Estimate, Indices, Model, Points, TangentSpace, Total
+from corebayes.tangent.geometry import Geometry, LookCost, random_points
+from corebayes.types import (
+    Array,
+    Block,
+    Estimate,
+    Indices,
+    Model,
+    Rng,
+    TangentSpace,
+    Total,
+    WeightedPoints,
+)
 
 # ½ (5 · 0.1)² = an eighth of a nat for a relative error of a tenth.
 FIRMNESS = 5.0
@@ -107,7 +117,7 @@ class GuardedSpace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guard(ScannedGeometry):
+class Guard(Geometry):
     """Another geometry with guards against spurious modes. Cost: `num_far` more draws a row."""
 
     geometry: Geometry
@@ -116,26 +126,22 @@ class Guard(ScannedGeometry):
     def __post_init__(self) -> None:
         check_fields(self)
 
+    def look_cost(self, problem: Problem) -> LookCost:
+        """That of the geometry within, and always a pass for the guards."""
+        return self.geometry.look_cost(problem)._replace(passes=1.0)
+
     def space(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        points: Points,
-        weights: Array,
-        start: Array | None = None,
+        self, rng: Rng, problem: Problem, points: WeightedPoints, start: Array | None = None
     ) -> GuardedSpace:
-        inner = self.geometry.space(rng, problem, points, weights, start)
-        model, nothing = problem.model, problem.no_points().rows
-        prior = prior_fit(model, nothing)
+        inner = self.geometry.space(rng, problem, points, start)
+        model, count = problem.model, problem.data.total_count
+        prior = prior_fit(model, problem.no_points().rows)
         # The same places and rows at every look, so that looks can be compared.
         fixed = np.random.default_rng(problem.data.num_rows)
         far = np.vstack([prior.draw(fixed, self.num_far), inner.location])
-        rows = subsample(fixed, problem, SCALE_ROWS)
-        rows = np.arange(problem.data.num_rows) if rows is None else rows
-        block = problem.data.take(rows)
-        count = problem.data.total_count
-        sums = model.sum_potentials(far, block, block.multiplicity())
-        sizes = np.abs(sums[:-1] - sums[-1]) * count / max(block.multiplicity().sum(), 1.0)
+        _, rows, counts = random_points(fixed, problem, SCALE_ROWS)
+        sums = model.sum_potentials(far, rows, counts)
+        sizes = np.abs(sums[:-1] - sums[-1]) * count / max(counts.sum(), 1.0)
         # A likelihood that is flat out there needs no guard: a nat is the least that counts.
         scales = FIRMNESS / np.append(np.maximum(sizes, 1.0), count)
         return GuardedSpace(inner, model, far, np.where(np.isfinite(scales), scales, 0.0))

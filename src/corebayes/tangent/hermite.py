@@ -23,9 +23,10 @@ from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
-from corebayes.tangent.geometry import ScannedGeometry, gaussian_free_energy
+from corebayes.tangent.gaussian import gaussian_free_energy
+from corebayes.tangent.geometry import Geometry, half_square
 from corebayes.tangent.ridge import RidgeAlgebra, Ridges
-from corebayes.types import Array, Block, Estimate, Gaussian, Model, Points, Total
+from corebayes.types import Array, Block, Estimate, Gaussian, Model, Rng, Total, WeightedPoints
 
 MAX_ORDER = 8
 
@@ -97,7 +98,7 @@ class HermiteSpace(RidgeAlgebra):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hermite(ScannedGeometry):
+class Hermite(Geometry):
     """Tangent spaces of a GLM at its Laplace posterior. Cost of a total: N·d^order flops.
 
     Order 2 sees location and scale, which is all there is for large N; order 3 also skewness; the
@@ -113,21 +114,20 @@ class Hermite(ScannedGeometry):
             raise ValueError(f"order must be 1 to {MAX_ORDER}, got {self.order}")
 
     def space(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        points: Points,
-        weights: Array,
-        start: Array | None = None,
+        self, rng: Rng, problem: Problem, points: WeightedPoints, start: Array | None = None
     ) -> HermiteSpace:
         model = _require_glm(problem.model)
         sampler = Exact() if is_conjugate(problem.model) else Laplace()
-        mean, factor = sampler.fit(Posterior(model, points.rows, weights), start)
-        return HermiteSpace(model.dim, self.order, model, mean, factor, self.num_nodes)
+        posterior = Posterior(model, points.rows, points.weights)
+        return self.space_at(problem, sampler.fit(posterior, start))
+
+    def space_at(self, problem: Problem, at: Gaussian) -> HermiteSpace:
+        model = _require_glm(problem.model)
+        return HermiteSpace(model.dim, self.order, model, *at, self.num_nodes)
 
     def kl(self, problem: Problem, space: HermiteSpace, residual: Array) -> Estimate:
         """½ Var_w r, the second-order KL; deterministic, so its standard error is zero."""
-        return Estimate(0.5 * float(residual @ residual), 0.0)
+        return Estimate(half_square(residual), 0.0)
 
 
 def _require_glm(model: Model) -> GLM:

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from corebayes.diagnostics import gaussian_kl
 from corebayes.models.linear import LinearRegression
-from corebayes.tangent.geometry import Curvature, Moments, gaussian_free_energy
+from corebayes.tangent.gaussian import gaussian_free_energy, gaussian_kl
+from corebayes.tangent.geometry import Curvature, Level, Moments
 from corebayes.tangent.ridge import ROOT_2, RidgeAlgebra, Ridges
-from corebayes.types import Array, Block, Gaussian, Points, Total
+from corebayes.types import Array, Block, Gaussian, Rng, Total, WeightedPoints
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,12 @@ class LinearForm:
         full = model.posterior(statistics)
         return cls(model, statistics.second, statistics.cross, full)
 
-    def space(self, points: Points, weights: Array) -> LinearSpace:
-        mean, factor = self.model.posterior(self.model.statistics(points.rows, weights))
-        return LinearSpace(self.model.dim, 2, self.model, mean, factor)
+    def space(self, points: WeightedPoints) -> LinearSpace:
+        statistics = self.model.statistics(points.rows, points.weights)
+        return self.space_at(self.model.posterior(statistics))
+
+    def space_at(self, at: Gaussian) -> LinearSpace:
+        return LinearSpace(self.model.dim, 2, self.model, *at)
 
     def total(self, space: LinearSpace) -> Total:
         """Cost: d³ flops."""
@@ -84,7 +87,7 @@ class LinearForm:
     def posterior(self, space: LinearSpace) -> Gaussian:
         return Gaussian(space.location, space.factor)
 
-    def restrict(self, points: Points) -> LinearRestriction:
+    def restrict(self, points: WeightedPoints) -> LinearRestriction:
         """Cost: M·d² flops, once for each change of the active rows."""
         model, prior = self.model, self.model.gaussian_prior
         design = model.design(points.rows)
@@ -109,7 +112,7 @@ class LinearRestriction:
     """
 
     form: LinearForm
-    points: Points
+    points: WeightedPoints
     prior_gram: Array
     """K = B Σ_0 Bᵀ."""
     full_gram: Array
@@ -119,7 +122,7 @@ class LinearRestriction:
     pull: Array
     """P (h − A μ_0)."""
 
-    def gradient(self, rng: np.random.Generator, weights: Array) -> Array:
+    def gradient(self, rng: Rng, weights: Array) -> Array:
         K, variance = self.prior_gram, self.form.model.noise_sd**2
         shrink = self._shrink(weights / variance)
         # V = B Σ_w Bᵀ
@@ -133,15 +136,15 @@ class LinearRestriction:
         curvature -= np.square(covariance) @ weights
         return -(misfit * (shrink @ pull) + 0.5 * curvature) / variance**2
 
-    def moments(self, rng: np.random.Generator, weights: Array) -> Moments:
+    def moments(self, rng: Rng, weights: Array) -> Moments:
         # Differences of KL matter here, and only the d × d form has the digits for them.
-        space = self.form.space(self.points, weights)
+        space = self.form.space(self.points.at(weights))
         vectors, total = space.embed(self.points.rows), self.form.total(space)
-        energy = gaussian_kl(self.form.posterior(space), self.form.full)
-        return Moments(space.gram(vectors), space.project(vectors, total.element), energy)
+        level = Level(gaussian_kl(self.form.posterior(space), self.form.full))
+        return Moments(space.gram(vectors), space.project(vectors, total.element), level)
 
-    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
-        space = self.form.space(self.points, weights)
+    def curvature(self, rng: Rng, weights: Array) -> Curvature:
+        space = self.form.space(self.points.at(weights))
         total = self.form.total(space).element
         return Curvature.of(space, space.embed(self.points.rows), total, weights)
 

@@ -23,8 +23,17 @@ from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
-from corebayes.tangent.geometry import ScannedGeometry
-from corebayes.types import Array, Block, Estimate, Indices, Model, Points, Total
+from corebayes.tangent.geometry import Geometry, LookCost
+from corebayes.types import (
+    Array,
+    Block,
+    Estimate,
+    Indices,
+    Model,
+    Rng,
+    Total,
+    WeightedPoints,
+)
 
 # A potential that moves by less than this share of its size only shows round-off.
 FLAT = 1e-13
@@ -114,7 +123,7 @@ class MonteCarloSpace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MonteCarlo(ScannedGeometry):
+class MonteCarlo(Geometry):
     """Tangent spaces from `num_draws` draws of π_w by `sampler`.
 
     The sampler defaults to exact draws for conjugate models and Laplace for all others.
@@ -128,17 +137,17 @@ class MonteCarlo(ScannedGeometry):
         # Two to have a covariance.
         check_fields(self, num_draws=2)
 
+    def look_cost(self, problem: Problem) -> LookCost:
+        """Draws of a Gaussian fit cost next to nothing; those of any other sampler do."""
+        of_a_fit = self.sampler is None or isinstance(self.sampler, Exact | Laplace)
+        return LookCost(passes=1.0, draws=0 if of_a_fit else self.num_draws)
+
     def space(
-        self,
-        rng: np.random.Generator,
-        problem: Problem,
-        points: Points,
-        weights: Array,
-        start: Array | None = None,
+        self, rng: Rng, problem: Problem, points: WeightedPoints, start: Array | None = None
     ) -> MonteCarloSpace:
         check_time()
         sampler = self.sampler or (EXACT if is_conjugate(problem.model) else ROUGH_LAPLACE)
-        posterior = Posterior(problem.model, points.rows, weights)
+        posterior = Posterior(problem.model, points.rows, points.weights)
         draws = sampler.draw(rng, posterior, self.num_draws, start)
         values = draws.equally_weighted(rng, self.num_draws)
         return MonteCarloSpace(problem.model, values, draws.location)

@@ -12,7 +12,8 @@ exact inner products where the model has them. Any class with the one method `sp
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -26,22 +27,40 @@ from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace, asked_posterior
 from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.default import default_geometry
-from corebayes.tangent.gaussian_mean import GaussianMeanSpace
-from corebayes.tangent.geometry import subsample
-from corebayes.tangent.hermite import HermiteSpace
-from corebayes.tangent.linear import LinearSpace
+from corebayes.tangent.geometry import random_points
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.types import Array, Gaussian, TangentSpace
+from corebayes.types import Array, Gaussian, Rng, TangentSpace
 
 
 class Weighting(Protocol):
     """Makes the tangent space at a π̂ that does not move."""
 
-    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace: ...
+    def space(self, rng: Rng, problem: Problem) -> TangentSpace: ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class FullPosterior:
+class GaussianWeighting(ABC):
+    """A Gaussian π̂. A subclass says which."""
+
+    num_draws: int | None = 500
+    """S; None for exact inner products."""
+
+    def __post_init__(self) -> None:
+        # Two draws to have a covariance.
+        check_fields(self, num_draws=2, moment_draws=2, noise=0.0)
+
+    @abstractmethod
+    def gaussian(self, rng: Rng, problem: Problem) -> Gaussian: ...
+
+    def space(self, rng: Rng, problem: Problem) -> TangentSpace:
+        at = self.gaussian(rng, problem)
+        if self.num_draws is None:
+            return default_geometry(problem).space_at(problem, at)
+        return MonteCarloSpace(problem.model, at.draw(rng, self.num_draws), at.mean)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullPosterior(GaussianWeighting):
     """π̂ with the mean and covariance of the full posterior: the paper's Optimal.
 
     Exact for conjugate models and the Laplace fit of all rows for others, in about eight passes of
@@ -49,29 +68,23 @@ class FullPosterior:
     memory.
     """
 
-    num_draws: int | None = 500
-    """S; None for exact inner products."""
     sampler: Sampler | None = None
     """How to draw from the full posterior, for example `NUTS()`."""
     moment_draws: int = 2000
     """Draws that the moments are taken from when there is a sampler."""
 
-    def __post_init__(self) -> None:
-        check_fields(self, num_draws=2, moment_draws=2)
-
-    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
+    def gaussian(self, rng: Rng, problem: Problem) -> Gaussian:
         if self.sampler is None:
-            at = _full_posterior(problem)
-        else:
-            rows = problem.data.take(np.arange(problem.data.num_rows))
-            posterior = Posterior(problem.model, rows, rows.multiplicity())
-            draws = self.sampler.draw(rng, posterior, self.moment_draws)
-            at = _moments(draws.equally_weighted(rng, self.moment_draws))
-        return _space_at(rng, problem, at, self.num_draws)
+            return _full_posterior(problem)
+        rows = problem.data.take(np.arange(problem.data.num_rows))
+        counts = rows.multiplicity()
+        posterior = Posterior(problem.model, rows, counts)
+        draws = self.sampler.draw(rng, posterior, self.moment_draws)
+        return _moments(draws.equally_weighted(rng, self.moment_draws))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Realistic:
+class Realistic(GaussianWeighting):
     """π̂ between prior and posterior, and noisy: the paper's stand-in for a guess of the posterior.
 
     With u uniform on [0, 1], mean and covariance are a share u of the way from the prior's to the
@@ -80,26 +93,20 @@ class Realistic:
     no more.) It knows the posterior, so it is for experiments.
     """
 
-    num_draws: int | None = 500
-    """S; None for exact inner products."""
     noise: float = 0.75
 
-    def __post_init__(self) -> None:
-        check_fields(self, num_draws=2, noise=0.0)
-
-    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
+    def gaussian(self, rng: Rng, problem: Problem) -> Gaussian:
         prior, full = _prior(problem), _full_posterior(problem)
         share = rng.uniform()
         mean = (1.0 - share) * prior.mean + share * full.mean
         covariance = (1.0 - share) * _covariance(prior) + share * _covariance(full)
         mean = mean * (1.0 + self.noise * rng.standard_normal(mean.size))
         covariance = covariance * np.exp(self.noise * rng.standard_normal())
-        at = Gaussian(mean, np.linalg.cholesky(covariance))
-        return _space_at(rng, problem, at, self.num_draws)
+        return Gaussian(mean, np.linalg.cholesky(covariance))
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsamplePosterior:
+class SubsamplePosterior(GaussianWeighting):
     """π̂ the posterior of a few random rows, each counted as often as it is in the data.
 
     Wider than the full posterior and about where it is: what one can have without all rows.
@@ -107,20 +114,11 @@ class SubsamplePosterior:
     """
 
     num_rows: int = 1000
-    num_draws: int | None = 500
-    """S; None for exact inner products."""
 
-    def __post_init__(self) -> None:
-        check_fields(self, num_draws=2)
-
-    def space(self, rng: np.random.Generator, problem: Problem) -> TangentSpace:
-        numbers = subsample(rng, problem, self.num_rows)
-        if numbers is None:
-            numbers = np.arange(problem.data.num_rows)
-        rows = problem.data.take(numbers)
+    def gaussian(self, rng: Rng, problem: Problem) -> Gaussian:
+        _, rows, counts = random_points(rng, problem, self.num_rows)
         sampler = Exact() if is_conjugate(problem.model) else Laplace()
-        at = sampler.fit(Posterior(problem.model, rows, rows.multiplicity()))
-        return _space_at(rng, problem, at, self.num_draws)
+        return sampler.fit(Posterior(problem.model, rows, counts))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,7 +128,7 @@ class GivenDraws:
     draws: ArrayLike
 
     def __post_init__(self) -> None:
-        draws = frozen_array(self.draws, "draws")
+        draws = frozen_array(self.draws)
         if draws.ndim != 2 or draws.shape[0] < 2:
             raise ValueError(
                 f"draws must have shape (S, d) with at least 2 draws, got {draws.shape}"
@@ -140,7 +138,7 @@ class GivenDraws:
             raise ValueError(f"draw {bad} has a NaN or infinite entry: {draws[bad]}")
         object.__setattr__(self, "draws", draws)
 
-    def space(self, rng: np.random.Generator, problem: Problem) -> MonteCarloSpace:
+    def space(self, rng: Rng, problem: Problem) -> MonteCarloSpace:
         draws = np.asarray(self.draws)
         if draws.shape[1] != problem.model.dim:
             raise ValueError(
@@ -151,36 +149,6 @@ class GivenDraws:
     def __repr__(self) -> str:
         num_draws, dim = np.shape(self.draws)
         return f"GivenDraws({num_draws} draws of {dim} parameters)"
-
-
-def _space_at(
-    rng: np.random.Generator, problem: Problem, at: Gaussian, num_draws: int | None
-) -> TangentSpace:
-    if num_draws is None:
-        return _exact_space_at(rng, problem, at)
-    return MonteCarloSpace(problem.model, at.draw(rng, num_draws), at.mean)
-
-
-def _exact_space_at(rng: np.random.Generator, problem: Problem, at: Gaussian) -> TangentSpace:
-    """The model's own space without draws, moved from the prior to a given Gaussian."""
-    geometry = default_geometry(problem)
-    space = geometry.space(rng, problem, problem.no_points(), np.empty(0))
-    if isinstance(space, LinearSpace | HermiteSpace):
-        return replace(space, location=at.mean, factor=at.factor)
-    if isinstance(space, GaussianMeanSpace):
-        root = space.to_white.matrix.T @ at.factor
-        spread = np.square(root).sum(axis=1)
-        # Prior, noise and every posterior are diagonal in these coordinates; a guess may not be.
-        size = np.sqrt(np.outer(spread, spread))
-        if np.any(np.abs(root @ root.T - np.diag(spread)) > 1e-8 * size):
-            raise ValueError(
-                "inner products under this covariance have no closed form here: give num_draws"
-            )
-        return replace(space, mean=space.to_white(at.mean), spread=spread)
-    raise TypeError(
-        f"{type(problem.model).__name__} has no exact inner products: give num_draws, for example "
-        "num_draws=500"
-    )
 
 
 def _full_posterior(problem: Problem) -> Gaussian:

@@ -15,22 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.arguments import check_fields
-from corebayes.tangent.geometry import Restriction
 from corebayes.types import Array
-from corebayes.weights.optimiser import Schedule, descend, rate_at
+from corebayes.weights.optimiser import Optimiser, Schedule, rate_at
 
 
 @dataclass(frozen=True, kw_only=True)
-class SGD:
+class SGD(Optimiser):
     """T steps of w ← (w − γ_t D)₊. Cost: T tangent spaces and totals."""
 
     num_steps: int = 100
     rate: Schedule = 1.0
     """γ_t: a function of t = 1, 2, …, or the number γ in γ_t = γ/t."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def begin(self, values: Array) -> int:
         return 0
@@ -38,9 +33,6 @@ class SGD:
     def advance(self, gradient: Array, values: Array, state: int) -> tuple[Array, int]:
         step = state + 1
         return values - rate_at(self.rate, step) * gradient, step
-
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
-        return descend(self, rng, restriction, weights)
 
 
 class AdamState(NamedTuple):
@@ -52,7 +44,7 @@ class AdamState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adam:
+class Adam(Optimiser):
     """T steps of Adam with step size γ_t. Cost: T tangent spaces and totals.
 
     A weight moves by at most about Σ_t γ_t in one update, so with N rows and M points choose
@@ -63,9 +55,6 @@ class Adam:
     rate: Schedule = 1.0
     """γ_t: a function of t = 1, 2, …, or the number γ in γ_t = γ/t."""
     decay: tuple[float, float] = (0.9, 0.999)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def begin(self, values: Array) -> AdamState:
         return AdamState(np.zeros_like(values), np.zeros_like(values), 0)
@@ -79,6 +68,3 @@ class Adam:
         scale = np.sqrt(second / (1.0 - second_decay**step)) + 1e-8
         values = values - rate_at(self.rate, step) * mean / scale
         return values, AdamState(first, second, step)
-
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
-        return descend(self, rng, restriction, weights)

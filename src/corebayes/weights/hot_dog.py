@@ -17,10 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.arguments import check_fields
-from corebayes.tangent.geometry import Restriction
 from corebayes.types import Array
-from corebayes.weights.optimiser import descend
+from corebayes.weights.optimiser import Optimiser
 
 
 class HotDogState(NamedTuple):
@@ -34,7 +32,7 @@ class HotDogState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HotDoG:
+class HotDoG(Optimiser):
     """T steps of Hot DoG; the name's other half, to begin with chains that have settled, is up to
     who samples (`CoresetMCMC`). Cost: T gradients."""
 
@@ -42,9 +40,6 @@ class HotDoG:
     first_step: float = 0.001
     """r, how far the first step goes in every coordinate; too small costs a few steps only."""
     decay: tuple[float, float] = (0.9, 0.999)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def begin(self, values: Array) -> HotDogState:
         nothing = np.zeros_like(values)
@@ -67,6 +62,3 @@ class HotDoG:
             length, scale = distance / (1.0 - a ** (step - 1)), np.sqrt(step * square)
         values = values - length * mean / (scale + 1e-8)
         return values, HotDogState(state.start, first, second, distance, step)
-
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
-        return descend(self, rng, restriction, weights)

@@ -22,9 +22,9 @@ import numpy as np
 
 from corebayes.arguments import check_fields
 from corebayes.tangent.geometry import Curvature, Moments, Restriction
-from corebayes.types import Array
+from corebayes.types import Array, Rng
 from corebayes.weights.natural_gradient import NaturalGradient
-from corebayes.weights.update import WeightUpdate
+from corebayes.weights.optimiser import WeightUpdate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class LineSearch:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
+    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
         others = weights.copy()
         others[-1] = 0.0
         selected = np.zeros_like(weights)
@@ -59,16 +59,16 @@ class Plane:
     restriction: Restriction
     basis: Array
 
-    def gradient(self, rng: np.random.Generator, weights: Array) -> Array:
+    def gradient(self, rng: Rng, weights: Array) -> Array:
         return self.basis.T @ self.restriction.gradient(rng, self.basis @ weights)
 
-    def moments(self, rng: np.random.Generator, weights: Array) -> Moments:
+    def moments(self, rng: Rng, weights: Array) -> Moments:
         moments = self.restriction.moments(rng, self.basis @ weights)
         return moments._replace(
             gram=self.basis.T @ moments.gram @ self.basis, cross=self.basis.T @ moments.cross
         )
 
-    def curvature(self, rng: np.random.Generator, weights: Array) -> Curvature:
+    def curvature(self, rng: Rng, weights: Array) -> Curvature:
         gradient, metric, third = self.restriction.curvature(rng, self.basis @ weights)
         return Curvature(
             self.basis.T @ gradient,

@@ -20,7 +20,7 @@ import numpy as np
 
 from corebayes.arguments import check_fields
 from corebayes.tangent.geometry import Moments, Restriction
-from corebayes.types import Array
+from corebayes.types import Array, Rng
 from corebayes.weights.nnls import nonnegative_least_squares
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class NaturalGradient:
     def __post_init__(self) -> None:
         check_fields(self, damping=0.0, tolerance=0.0, least_share=0.0)
 
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
+    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
         # All looks share their random numbers, so that KL is compared along one smooth curve.
         seed = int(rng.integers(2**63))
 
@@ -78,7 +78,7 @@ class NaturalGradient:
         while steps < self.num_steps and trials < self.max_trials + PARTS:
             trial = (1.0 - share) * weights + share * _damped_target(moments, weights, damping)
             promised = _promised_decrease(moments, weights, trial)
-            if promised <= self._worth(moments.half_variance):
+            if promised <= self._worth(moments.level.half_variance):
                 break
             trial_moments, trial_kept = look(trial)
             if trial_moments.level.lower_than(moments.level):

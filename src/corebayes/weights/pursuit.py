@@ -126,12 +126,7 @@ class Pursuit:
 
 
 def orthogonal_pursuit(
-    space: TangentSpace,
-    pool: Block,
-    total: Array,
-    sizes: Sequence[int],
-    *,
-    overshoot: float = 1.0,
+    space: TangentSpace, pool: Block, total: Array, sizes: Sequence[int], *, overshoot: float = 1.0
 ) -> list[Choice]:
     """The pursuit's answer at each of the `sizes`, all on the one path to the largest.
 

@@ -20,7 +20,7 @@ import numpy as np
 from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
 from corebayes.tangent.geometry import Curvature, Restriction
-from corebayes.types import Array
+from corebayes.types import Array, Rng
 from corebayes.weights.nnls import nonnegative_least_squares
 from corebayes.weights.optimiser import Schedule, rate_at
 
@@ -44,7 +44,7 @@ class Quadratic:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def run(self, rng: np.random.Generator, restriction: Restriction, weights: Array) -> Array:
+    def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
         for step in range(1, self.num_steps + 1):
             check_time()
             minimum = _minimum(restriction.curvature(rng, weights), weights)

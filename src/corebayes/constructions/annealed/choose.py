@@ -1,0 +1,63 @@
+"""The choice: points for every size, selected around the pilot's posterior.
+
+At temperature one the pilot is fitted to all rows until π_pilot ≈ π. There the pursuit
+
+    w = argmin_{w ≥ 0, ‖w‖_0 ≤ M} ‖Σ_n c_n g_n − Σ_i w_i g_i‖²
+
+answers for all sizes M at once, on the one path to the largest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from corebayes.constructions.annealed.look import Look
+from corebayes.constructions.annealed.polish import SETTLED, Polish
+from corebayes.constructions.annealed.view import Goal, View
+from corebayes.constructions.construction import Info
+from corebayes.types import WeightedPoints
+
+# An open size starts where the pursuit promises this many nats: close enough for the polish to see
+# all of KL, and above the tolerances that people ask for, so that the first size is not too large.
+FIRST_PROMISE = 0.1
+# Shares of the first guess, all quadratics matched, that are tried for that: every tenth from 0.2.
+FIRST_SHARES = np.linspace(0.2, 1.0, 9)
+
+
+class Choose(NamedTuple):
+    """At temperature one, before anything is chosen."""
+
+    goal: Goal
+    look: Look
+    """The pilot."""
+
+    @property
+    def points(self) -> WeightedPoints:
+        return self.goal.shown(self.look.points)
+
+
+def step(view: View, state: Choose, pilot_size: int) -> tuple[Choose | Polish, Info]:
+    """Fit the pilot again if it is not there yet; else select for every size around it."""
+    goal, pilot = state
+    if pilot.half_variance > SETTLED:
+        better = view.look(view.pilot(pilot, pilot_size), pilot)
+        if better.lower_than(pilot):
+            return Choose(goal, better), view.info(goal, better)
+    if goal.open:
+        goal = Goal((_first_size(view, pilot),), open=True)
+    chosen = view.select(pilot, goal.sizes, scan=False)
+    return Polish(goal, pilot, pilot, tuple(chosen)), view.info(goal, pilot)
+
+
+def _first_size(view: View, pilot: Look) -> int:
+    """Where an open size starts: few points that promise to be close."""
+    sizes = sorted({max(1, int(view.size * share)) for share in FIRST_SHARES})
+    choices = view.select(pilot, sizes, scan=False)
+    near = (
+        size
+        for size, choice in zip(sizes, choices, strict=True)
+        if pilot.promise(choice) <= FIRST_PROMISE
+    )
+    return next(near, sizes[-1])

@@ -1,0 +1,103 @@
+"""Annealed sparse variational inference: coresets of any number of rows in a handful of passes.
+
+A posterior far away cannot be seen from the tangent space at the prior. So the way is marched from
+the posterior of a subsample by temperature, with a generous pilot (`march`). Around π_pilot ≈ π the
+coreset is selected by pursuit, for all sizes at once (`choose`), its weights are moved by natural
+gradient and its points selected again from π_w, where that lowers KL (`polish`). Coresets that must
+stay far from π, few points for many parameters, are also grown row by row (`grow`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from corebayes.constructions.annealed import choose, grow, march, polish
+from corebayes.constructions.annealed.view import Goal, View, num_quadratics
+from corebayes.constructions.construction import Construction, Info, Style
+from corebayes.problem import Problem
+from corebayes.tangent.geometry import Geometry
+from corebayes.types import Rng, WeightedPoints
+from corebayes.weights.natural_gradient import NaturalGradient
+
+State = march.March | choose.Choose | polish.Polish | grow.Grow | grow.Arrived
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnealedSparseVI(Construction):
+    """Pursuit along a path of temperatures, then around the posterior.
+
+    Cost: as a rule three to nine passes whatever N is, more with fewer points than parameters,
+    which are grown row by row, and one to four for each further size of a path; for each pursuit
+    M·(M + d) flops a row of the pool.
+    """
+
+    style = Style("#0072B2", "o")
+    ranges = {"warming": (1.0, float("inf")), "rounds": 0, "tolerance": 0.0}  # noqa: RUF012
+    can_start = True
+
+    geometry: Geometry | None = None
+    """How covariances are known. Default: closed form, else Hermite for a GLM, else draws."""
+    polish: NaturalGradient = field(
+        default_factory=lambda: NaturalGradient(num_steps=3, least_share=0.1)
+    )
+    """The last word on the weights."""
+    pool_rows: int = 4000
+    """Random rows to choose from."""
+    pilot_size: int = 200
+    """Rows on the way to β = 1, at most, when fewer are asked for: too few would go astray."""
+    warming: float = 16.0
+    """The first ratio of temperatures; it adapts to what the looks show."""
+    total_rows: float = 3.0
+    """Rows in the subsample for a total, in units of βN: its error is 1/√3 deviations of π_β."""
+    rounds: int = 3
+    """Times that points are selected again around their own posterior, at most."""
+    tolerance: float = 1e-8
+    """Stop when what is left to fit, ½ ‖residual‖² in the tangent space, is at most this."""
+
+    def passes(self, size: int | None) -> tuple[float, float]:
+        """Of a size that was asked for; an open one takes a few more each time it grows."""
+        return (3.0, 9.0 if size is not None else float("inf"))
+
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
+        goal = _goal(problem, [size or num_quadratics(problem)], is_open=size is None)
+        return march.begin(self._view(rng, problem, goal), goal, self.warming)
+
+    def init_path(self, rng: Rng, problem: Problem, sizes: Sequence[int]) -> State:
+        goal = _goal(problem, sizes, is_open=False)
+        return march.begin(self._view(rng, problem, goal), goal, self.warming)
+
+    def init_from(
+        self, rng: Rng, problem: Problem, size: int | None, points: WeightedPoints
+    ) -> State:
+        """At temperature one with these points as the pilot. Cost: one look."""
+        goal = _goal(problem, [size or num_quadratics(problem)], is_open=size is None)
+        return choose.Choose(goal, self._view(rng, problem, goal).look(points, None))
+
+    def reached(self, state: State, sizes: Sequence[int]) -> Mapping[int, WeightedPoints]:
+        if isinstance(state, march.March | choose.Choose):
+            return {}
+        answers = [answer.points for answer in state.answers]
+        return dict(zip(state.goal.sizes, answers, strict=False))
+
+    def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
+        view = self._view(rng, problem, state.goal)
+        polisher = polish.Polisher(self.polish, self.rounds, self.tolerance)
+        match state:
+            case march.March():
+                return march.step(view, state, self.pilot_size)
+            case choose.Choose():
+                return choose.step(view, state, self.pilot_size)
+            case polish.Polish():
+                return polish.step(view, state, polisher)
+            case grow.Grow():
+                return grow.step(view, state, self.tolerance)
+            case grow.Arrived():
+                return polish.enlarge(view, state, polisher)
+
+    def _view(self, rng: Rng, problem: Problem, goal: Goal) -> View:
+        return View(rng, problem, goal.sizes[-1], self.geometry, self.pool_rows, self.total_rows)
+
+
+def _goal(problem: Problem, sizes: Sequence[int], *, is_open: bool) -> Goal:
+    return Goal(tuple(sorted({min(size, problem.data.num_rows) for size in sizes})), is_open)

@@ -1,0 +1,127 @@
+"""The polish: weights by natural gradient, points selected again from π_w, only where KL falls.
+
+Selection around π ≈ π_pilot is right for points that will be close to π. What is left,
+
+    min_w KL(π_w ‖ π)   over the weights of the points, and then over the points as π_w sees them,
+
+is alternated as long as it pays. The first looks at a coreset are far coarser than the pilot, so
+they are rehearsed: the pilot stands for all rows, and a look needs no pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from corebayes.constructions.annealed import grow
+from corebayes.constructions.annealed.grow import Arrived, Grow
+from corebayes.constructions.annealed.look import Look
+from corebayes.constructions.annealed.view import Goal, View
+from corebayes.constructions.construction import Info
+from corebayes.types import WeightedPoints
+from corebayes.weights.natural_gradient import NaturalGradient
+
+# The pilot stands for the posterior once it is this close, in nats: a third of a standard deviation
+# in one direction.
+SETTLED = 0.05
+# A rehearsal is worth it while the coreset is this many times further from π than the pilot.
+FURTHER = 10.0
+# Weights that bring KL down to this share of what it was are still on their way: no other points
+# are looked for. Other points must promise to leave no more than the second share of KL.
+STILL_FALLING, WORTH_A_LOOK = 0.01, 0.8
+# An open size that does not do grows by a third of itself: KL falls geometrically in the size, so
+# few sizes are tried, and the one that does is at most a third too large.
+ENLARGED = 3
+
+
+class Polish(NamedTuple):
+    """Points are chosen for every size; some sizes have their answer."""
+
+    goal: Goal
+    look: Look
+    """Where the last answer stands, or the pilot."""
+    pilot: Look
+    """What the points were selected from."""
+    chosen: tuple[WeightedPoints, ...]
+    """For each size."""
+    answers: tuple[Look, ...] = ()
+    """The coresets of the first sizes, polished."""
+
+    @property
+    def points(self) -> WeightedPoints:
+        return self.goal.shown(self.look.points)
+
+
+class Polisher(NamedTuple):
+    """How far it goes."""
+
+    steps: NaturalGradient
+    rounds: int
+    """Times that points are selected again, at most."""
+    tolerance: float
+    """Nothing is left to do when ½ ‖residual‖² is at most this."""
+
+
+def step(view: View, state: Polish, polisher: Polisher) -> tuple[Polish | Grow | Arrived, Info]:
+    """The answer for the next size."""
+    goal, number = state.goal, len(state.answers)
+    size, points = goal.sizes[number], state.chosen[number]
+    rehearsal = _rehearsal(view, state, points)
+    if rehearsal is not None:
+        rough = rehearsal.look(points, state.look)
+        points = _improved(view, rehearsal, state, rough, size, polisher, scan=False).points
+    last = number == len(goal.sizes) - 1
+    best = view.look(points, state.look)
+    best = _improved(view, view, state, best, size, polisher, scan=last)
+    answers = (*state.answers, best)
+    if not last:
+        return state._replace(look=best, answers=answers), view.info(goal, best)
+    growing = grow.begin(view, goal, answers)
+    if growing is not None:
+        return growing, view.info(goal, best)
+    arrived = Arrived(goal, answers, state.pilot)
+    return arrived, grow.last_info(view, arrived, polisher.tolerance)
+
+
+def enlarge(view: View, state: Arrived, polisher: Polisher) -> tuple[Polish | Grow | Arrived, Info]:
+    """The answer for a larger size, when the size is open."""
+    look, last = state.answers[-1], state.goal.sizes[-1]
+    size = min(last + max(1, last // ENLARGED), view.problem.data.num_rows)
+    (chosen,) = view.select(look, [size])
+    larger = Polish(Goal((size,), open=True), look, state.pilot or look, (chosen,))
+    return step(replace(view, size=size), larger, polisher)
+
+
+def _improved(
+    view: View, judge: View, state: Polish, best: Look, size: int, polisher: Polisher, *, scan: bool
+) -> Look:
+    """Weights polished, then points selected again from π_w, as long as that lowers KL.
+
+    The `judge` says what the totals are: the problem itself or its rehearsal.
+    """
+    for _ in range(polisher.rounds):
+        before = best.half_variance
+        best = judge.polished(best, polisher.steps)
+        now = best.half_variance
+        if now <= polisher.tolerance:
+            break
+        if now <= STILL_FALLING * before:
+            continue
+        (again,) = view.select(best, [size], scan=scan)
+        if best.promise(again) > WORTH_A_LOOK * now:
+            break
+        other = judge.look(again, state.look)
+        if not other.lower_than(best):
+            break
+        best = other
+    return best
+
+
+def _rehearsal(view: View, state: Polish, points: WeightedPoints) -> View | None:
+    """The pilot for all rows; None where it is too far, or passes are not what a look costs."""
+    pilot = state.pilot
+    if not (view.has_unseen and view.cost.is_passes) or pilot.half_variance > SETTLED:
+        return None
+    if pilot.promise(points) < FURTHER * pilot.half_variance:
+        return None
+    return view.over(pilot.points)

@@ -1,0 +1,169 @@
+"""Looks at a problem and selections from its rows: what all phases do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from corebayes.constructions.annealed.look import Look
+from corebayes.constructions.construction import Info, no_direction
+from corebayes.data.arrays import ArrayData
+from corebayes.problem import Problem
+from corebayes.scan.inline import Inline
+from corebayes.scan.query import BestRows
+from corebayes.tangent.default import default_geometry
+from corebayes.tangent.geometry import Geometry, LookCost, Moments, subsample
+from corebayes.types import Array, Estimate, Indices, Rng, WeightedPoints
+from corebayes.weights.natural_gradient import NaturalGradient
+from corebayes.weights.pursuit import orthogonal_pursuit
+
+# The best-aligned of all rows are worth a pass when KL is above this many nats: below, a pool of
+# random rows fits as well as the digits of a certificate show.
+WORTH_A_PASS = 1e-4
+# Row numbers of a subsample at most, 8 MB: memory must not grow with N, so then rather all rows.
+MOST_NUMBERS = 2**20
+
+
+class Goal(NamedTuple):
+    """What was asked for."""
+
+    sizes: tuple[int, ...]
+    """Rows to select, smallest first."""
+    open: bool
+    """Whether the size may grow, since none was asked for."""
+
+    def shown(self, points: WeightedPoints) -> WeightedPoints:
+        """All points; of a pilot with more rows than were asked for those of largest weight, which
+        then stand for all."""
+        size = points.size if self.open else self.sizes[-1]
+        kept = points.take(np.argsort(-points.weights, kind="stable")[:size])
+        return kept.scaled(points.weights.sum() / kept.weights.sum())
+
+
+@dataclass(frozen=True)
+class View:
+    """A problem seen with one geometry. Cost of a look: what the geometry says."""
+
+    rng: Rng
+    problem: Problem
+    size: int
+    """The largest size asked for: points beyond the dimension of a space have nothing to fit."""
+    given: Geometry | None
+    """The geometry, if one was given."""
+    pool_rows: int
+    """Random rows to choose from."""
+    total_rows: float
+    """Rows of a subsampled total, in units of βN."""
+
+    def over(self, rows: WeightedPoints) -> View:
+        """The same model on these rows alone, each counted as often as its weight says."""
+        data = ArrayData(fields=rows.rows.fields, counts=rows.weights)
+        # What else the problem has, such as a deadline, holds here too.
+        problem = replace(
+            self.problem,
+            data=data,
+            executor=Inline(),
+            budget=None,
+            log=None,
+            rows_scanned=0,
+            closed_form=None,
+        )
+        return replace(self, problem=problem)
+
+    def geometry(self, *, exact_draws: bool = True) -> Geometry:
+        return self.given or default_geometry(self.problem, self.size, exact_draws=exact_draws)
+
+    @property
+    def cost(self) -> LookCost:
+        return self.geometry().look_cost(self.problem)
+
+    @property
+    def has_unseen(self) -> bool:
+        """Whether a pool leaves rows out."""
+        return self.problem.data.num_rows > self.pool_rows
+
+    def look(
+        self,
+        points: WeightedPoints,
+        last: Look | None,
+        temperature: float = 1.0,
+        after: float = 1.0,
+    ) -> Look:
+        """The look from π_{βw}, with a total good enough for the temperature after this one."""
+        # On the way a Gaussian fit will do; at β = 1 draws are of π_w itself.
+        geometry, problem = self.geometry(exact_draws=temperature == 1.0), self.problem
+        start = None if last is None else last.space.location
+        space = geometry.space(self.rng, problem, points.scaled(temperature), start)
+        rows = None
+        if after < 1.0:
+            wanted = max(self.pool_rows, int(self.total_rows * after * problem.data.num_rows))
+            rows = subsample(self.rng, problem, wanted) if wanted <= MOST_NUMBERS else None
+        return Look.of(points, space, geometry.total(problem, space, rows))
+
+    def polished(self, look: Look, steps: NaturalGradient) -> Look:
+        """The look after natural-gradient steps, its points of weight zero dropped."""
+        # All looks share their random numbers, so that KL is compared along one smooth curve.
+        seed = int(self.rng.integers(2**63))
+
+        def look_at(weights: Array) -> tuple[Moments, Look]:
+            view = replace(self, rng=np.random.default_rng(seed))
+            seen = view.look(look.points.at(weights), look)
+            return seen.moments(), seen
+
+        weights, seen = steps.descend(look_at, look.points.weights, (look.moments(), look))
+        if np.all(weights > 0.0):
+            return seen
+        return Look.of(seen.points.positive(), seen.space, seen.total)
+
+    def select(
+        self, look: Look, sizes: Sequence[int], *, scan: bool = True, overshoot: float = 2.0
+    ) -> list[WeightedPoints]:
+        """Points of each size by pursuit, from where the look was made.
+
+        The pool is random rows, the look's own and, when `scan` and some are not in the pool, the
+        best-aligned of all rows.
+        """
+        points = look.points
+        if points.size > self.pool_rows:
+            # The first subsample: rows as random as the pool's.
+            points = self.problem.no_points()
+        if scan and self.has_unseen and look.half_variance > WORTH_A_PASS:
+            query = BestRows(look.space, look.residual(), max(sizes), np.sort(points.indices))
+            points = points.append(self.problem.ask(query).points.weighted())
+        pool = self.pool(points)
+        total = look.total.element
+        choices = orthogonal_pursuit(look.space, pool.rows, total, sizes, overshoot=overshoot)
+        if choices[-1].taken.size == 0:
+            raise no_direction()
+        return [pool.take(choice.taken).at(choice.weights) for choice in choices]
+
+    def pilot(self, look: Look, pilot_size: int) -> WeightedPoints:
+        """Points enough not to go astray, of random rows."""
+        size = max(self.size, min(num_quadratics(self.problem), pilot_size))
+        return self.select(look, [size], scan=False, overshoot=1.0)[0]
+
+    def pool_numbers(self, num_rows: int) -> Indices:
+        rows = subsample(self.rng, self.problem, num_rows)
+        return np.arange(self.problem.data.num_rows) if rows is None else rows
+
+    def pool(self, points: WeightedPoints, num_rows: int | None = None) -> WeightedPoints:
+        """The given points first, then random other rows that count, weighted by their counts."""
+        numbers = self.pool_numbers(self.pool_rows if num_rows is None else num_rows)
+        fresh = self.problem.points(np.setdiff1d(numbers, points.indices))
+        return points.append(fresh.at(fresh.rows.multiplicity()).positive())
+
+    def kl(self, look: Look) -> Estimate:
+        return self.geometry().kl(self.problem, look.space, look.residual())
+
+    def info(self, goal: Goal, look: Look) -> Info:
+        """On the way; a pilot, which may be all rows, is no answer where the size is open."""
+        return Info(None if goal.open else self.kl(look))
+
+
+def num_quadratics(problem: Problem) -> int:
+    """Points that match every quadratic in θ: d(d + 3)/2 + 1 (Carathéodory)."""
+    dim = problem.model.dim
+    return min(dim * (dim + 3) // 2 + 1, problem.data.num_rows)
