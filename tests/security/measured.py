@@ -1,18 +1,18 @@
-"""Opens a file in a process of its own and prints what became of it, and at what cost.
+"""Opens files, each in a process of its own, and prints what became of them, and at what cost.
 
-    python -m tests.security.measured load FILE
-
-Prints JSON: the error's type and message (null when it was read), the seconds and the megabytes
-beyond those of the imports.
+A line of standard input is JSON [how, path]. A line of output is JSON: the error's type and message
+(null when the file was read), the seconds and the megabytes beyond those of the imports.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.csv
 import pyarrow.dataset
@@ -41,7 +41,7 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def main(kind: str, path: str) -> None:
+def measure(kind: str, path: str) -> dict[str, Any]:
     forget_peak()
     before, began = peak(), time.process_time()
     failed = message = None
@@ -50,8 +50,19 @@ def main(kind: str, path: str) -> None:
     except Exception as error:
         failed, message = type(error).__name__, str(error)
     cost = {"seconds": time.process_time() - began, "megabytes": peak() - before}
-    print(json.dumps({"failed": failed, "message": message, **cost}))
+    return {"failed": failed, "message": message, **cost}
+
+
+def main() -> None:
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            print(json.dumps(measure(*json.loads(line))), flush=True)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            print(json.dumps({"failed": f"status {status}"}), flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

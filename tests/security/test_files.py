@@ -198,15 +198,22 @@ HOSTILE = {
 }
 
 
-def opened(kind: str, path: Path) -> dict[str, Any]:
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.security.measured", kind, str(path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)
+@pytest.fixture(scope="module")
+def opened():
+    """Opens a file by `tests.security.measured`, whose imports are made once."""
+    command = [sys.executable, "-m", "tests.security.measured"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+
+        def ask(kind: str, path: Path) -> dict[str, Any]:
+            process.stdin.write(json.dumps([kind, str(path)]) + "\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        yield ask
+        process.stdin.close()
 
 
 def assert_refused(found: dict[str, Any], kinds: tuple[str, ...], says: str) -> None:
@@ -219,7 +226,7 @@ def assert_refused(found: dict[str, Any], kinds: tuple[str, ...], says: str) -> 
 
 
 @pytest.mark.parametrize("make", HOSTILE, ids=lambda make: make.__name__)
-def test_hostile_coreset_is_refused_at_little_cost(tmp_path, make):
+def test_hostile_coreset_is_refused_at_little_cost(opened, tmp_path, make):
     path = tmp_path / "c.parquet"
     make(path)
     found = opened("load", path)
@@ -401,7 +408,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("make", ROWS, ids=lambda make: make.__name__)
-def test_hostile_rows_are_refused_at_little_cost(tmp_path, make):
+def test_hostile_rows_are_refused_at_little_cost(opened, tmp_path, make):
     path = tmp_path / "rows.parquet"
     make(path)
     assert_refused(opened("rows", path), ("ValueError", "ChangedDataError", "OSError"), ROWS[make])
@@ -434,7 +441,7 @@ NPZ = {
 
 
 @pytest.mark.parametrize("case", NPZ)
-def test_hostile_npz_is_refused_at_little_cost(tmp_path, case):
+def test_hostile_npz_is_refused_at_little_cost(opened, tmp_path, case):
     header, zeros, says = NPZ[case]
     path = tmp_path / "rows.npz"
     archive(path, header, zeros)
@@ -442,27 +449,27 @@ def test_hostile_npz_is_refused_at_little_cost(tmp_path, case):
 
 
 @pytest.mark.parametrize("case", [case for case in NPZ if case != "bomb"])
-def test_hostile_npy_is_refused_at_little_cost(tmp_path, case):
+def test_hostile_npy_is_refused_at_little_cost(opened, tmp_path, case):
     header, _, says = NPZ[case]
     path = tmp_path / "rows.npy"
     path.write_bytes(header)
     assert_refused(opened("rows", path), ("ValueError",), says)
 
 
-def test_packed_rows_are_read_as_ever(tmp_path):
+def test_packed_rows_are_read_as_ever(opened, tmp_path):
     X = rng.integers(0, 2, (20_000, 5)).astype(float)
     np.savez_compressed(tmp_path / "rows.npz", X=X, y=X[:, 0], note=np.array("text"))
     assert opened("npz", tmp_path / "rows.npz")["failed"] is None
 
 
-def test_many_members_are_refused(tmp_path):
+def test_many_members_are_refused(opened, tmp_path):
     with zipfile.ZipFile(tmp_path / "rows.npz", "w") as file:
         for k in range(4_000):
             file.writestr(f"{k}.npy", b"")
     assert_refused(opened("npz", tmp_path / "rows.npz"), ("ValueError",), "list of members")
 
 
-def test_long_line_of_csv(tmp_path):
+def test_long_line_of_csv(opened, tmp_path):
     path = tmp_path / "rows.csv"
     with path.open("wb") as file:
         for _ in range(30):
