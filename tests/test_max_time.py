@@ -91,7 +91,8 @@ def test_a_nuts_run_is_ended_too_and_the_clock_is_put_back():
     rows = cb.data.as_data((X, X[:, 0])).read(0, 5)
     began = time.perf_counter()
     with deadline_at(began + 1.0), pytest.raises(OutOfTimeError):
-        cb.NUTS(chains=1).run(np.random.default_rng(0), model, rows, np.ones(5), num_draws=500)
+        posterior = cb.Posterior(model, rows, np.ones(5))
+        cb.NUTS(chains=1).draw(np.random.default_rng(0), posterior, 500)
     assert time.perf_counter() - began < 6.0
     check_time()
 
