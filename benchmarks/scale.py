@@ -94,12 +94,12 @@ def build(rows: str, executor: Any) -> dict[str, Any]:
 def passes(rows: str, executor: Any, number: int = 3) -> dict[str, Any]:
     """The best of a few passes at 100 draws, after one that starts the workers."""
     import corebayes as cb
-    from corebayes.data import as_data
+    from corebayes.rows import open_rows
     from corebayes.scan.inline import Inline
     from corebayes.scan.query import Totals, scan
     from corebayes.tangent.monte_carlo import MonteCarloSpace
 
-    data = as_data(rows, target="delayed")
+    data = open_rows(rows, target="delayed")
     model = cb.LogisticRegression().with_names(data.column_names)
     draws = np.random.default_rng(0).normal(size=(100, DIM))
     query = Totals(MonteCarloSpace(model, draws))

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from corebayes.data import as_data
 from corebayes.diagnostics import (
     dense_weights,
     fisher_metric,
@@ -24,6 +23,7 @@ from corebayes.diagnostics import (
 )
 from corebayes.models import CustomModel
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.laplace import Laplace, full_posterior
 from corebayes.tangent.monte_carlo import MonteCarlo
@@ -141,9 +141,9 @@ class TestLogRatios:
         model, data = linear(num_rows=20)
         block = data.read(0, 20)
         counts = np.arange(20.0) % 4
-        counted = as_data((block.X, block.y), counts=counts)
+        counted = open_rows((block.X, block.y), counts=counts)
         times = np.repeat(np.arange(20), counts.astype(int))
-        repeated = as_data((block.X[times], block.y[times]))
+        repeated = open_rows((block.X[times], block.y[times]))
         draws = standard_normals(30, model.dim)
         nothing = weighted(model, counted, [], [])
         np.testing.assert_allclose(
@@ -293,7 +293,7 @@ class TestProposition2:
     def test_the_constant_is_one_and_the_bound_sharp_for_a_constant_metric(self) -> None:
         # f_n(θ) = a_nᵀθ under a standard normal prior: log Z(w) = ½ ‖Aᵀw‖², so G = A Aᵀ always.
         rng = np.random.default_rng(3)
-        data = as_data(rng.normal(size=(9, 2)))
+        data = open_rows(rng.normal(size=(9, 2)))
         model = CustomModel(
             lambda draws, block: block.X @ draws.T,
             lambda draws: -0.5 * np.sum(np.square(draws), axis=1),

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corebayes.data import as_data
 from corebayes.models import CustomModel
 from corebayes.modes import unvisited_mode
+from corebayes.rows import open_rows
 from corebayes.scan.inline import Inline
 from tests.coresets import standard_normals, weighted
 
@@ -22,7 +22,7 @@ def mixture(shares: Any, means: Any, sds: Any, num_rows: int = 4) -> tuple[Any, 
         parts = np.log(shares / sds) - 0.5 * np.square((draws - means) / sds)
         return np.logaddexp.reduce(parts, axis=1) / num_rows + 0.0 * block.X
 
-    data = as_data(np.zeros((num_rows, 1)))
+    data = open_rows(np.zeros((num_rows, 1)))
     model = CustomModel(log_likelihood, lambda draws: -0.5 * np.square(draws[:, 0] / 6.0), 1)
     return model.bind(data), data
 
@@ -64,7 +64,7 @@ def test_a_wide_low_mode_counts() -> None:
 @pytest.mark.parametrize("num_rows", [40, 2000])
 def test_a_mode_of_the_full_posterior_alone(num_rows: int) -> None:
     """Rows at ±8 with Cauchy noise; the coreset holds those at 8. On the subsample at 2,000."""
-    data = as_data(np.repeat([-8.0, 8.0], num_rows // 2))
+    data = open_rows(np.repeat([-8.0, 8.0], num_rows // 2))
     model = CustomModel(
         lambda draws, block: -np.log1p(np.square(block.X - draws[:, 0])),
         lambda draws: -0.5 * np.square(draws[:, 0] / 6.0),

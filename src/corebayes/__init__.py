@@ -54,6 +54,8 @@ from corebayes.models import (
     radial_basis,
 )
 from corebayes.report import Report, report
+from corebayes.rows import Rows
+from corebayes.rows import open_rows as open
 from corebayes.sample import sample
 from corebayes.samplers import Exact, HitAndRun, Laplace
 from corebayes.samplers.nuts import NUTS
@@ -112,6 +114,7 @@ __all__ = [
     "QuasiNewton",
     "Realistic",
     "Report",
+    "Rows",
     "SparseVI",
     "StudentTRegression",
     "SubsamplePosterior",
@@ -127,6 +130,7 @@ __all__ = [
     "from_numpyro",
     "from_pymc",
     "load",
+    "open",
     "processes",
     "radial_basis",
     "report",

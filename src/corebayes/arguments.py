@@ -9,7 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from corebayes.constructions.construction import Construction, GrowingConstruction
-from corebayes.types import Coreset, Data
+from corebayes.rows import Rows
+from corebayes.types import Coreset
 
 
 def check_can_start(method: Construction, start: Any, size: int | None) -> None:
@@ -28,7 +29,7 @@ def check_can_start(method: Construction, start: Any, size: int | None) -> None:
         raise ValueError("start has learned rows, which are none of the data's to go on from")
 
 
-def check_enough_rows(size: int | None, data: Data) -> None:
+def check_enough_rows(size: int | None, data: Rows) -> None:
     if size is not None and size > data.num_rows:
         raise ValueError(f"size must be at most the number of rows, {data.num_rows}, got {size}")
 

@@ -22,14 +22,13 @@ from corebayes.arguments import (
 from corebayes.checkpoint import open_journal, run_identity
 from corebayes.constructions import AnnealedSparseVI, Construction, Info, PathConstruction
 from corebayes.constructions.construction import GrowingConstruction
-from corebayes.data import as_data
 from corebayes.logs import say
 from corebayes.problem import OutOfTimeError, Problem
 from corebayes.progress import make_progress
-from corebayes.scan.budget import Budget, as_budget
-from corebayes.scan.inline import Inline, one_blas_thread
+from corebayes.rows import Rows, open_rows
+from corebayes.scan.inline import one_blas_thread
 from corebayes.scan.query import Executor
-from corebayes.types import Coreset, Data, Model, Points
+from corebayes.types import Coreset, Model, Points
 from corebayes.version import __version__
 
 # A step that is under way when `max_time` ends may take until so many times that; then it is given
@@ -58,12 +57,12 @@ def build(
 ) -> Coreset:
     """A few weighted rows whose posterior is close to the posterior of all rows.
 
-    `data` is (X, y), an array, a mapping of arrays, a pandas or polars frame or an Arrow table
-    (with `target`, `features` and `counts` as column names), or any `Data`. Stops at `size` rows;
-    or when two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` (without a size the coreset
-    grows until they do); or after `max_time` seconds; or when the method has nothing left to do.
-    The coreset's `reason` says which. Ctrl-C returns the coreset so far. The same arguments give
-    the same coreset.
+    `data` is what `corebayes.open` gives, or whatever it takes: (X, y), an array, a mapping of
+    arrays, a table, files (with `target`, `features` and `counts` as column names). Stops at
+    `size` rows; or when two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` (without a size
+    the coreset grows until they do); or after `max_time` seconds; or when the method has nothing
+    left to do. The coreset's `reason` says which. Ctrl-C returns the coreset so far. The same
+    arguments give the same coreset.
 
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
     weights. With `checkpoint`, a folder, the answers of all passes are kept there as they come, and
@@ -73,13 +72,23 @@ def build(
     size = checked_size(size, tol)
     tol = checked_positive("tol", tol)
     max_time = checked_positive("max_time", max_time)
-    seed, budget = checked_seed(seed), as_budget(memory)
+    seed = checked_seed(seed)
     method = method or AnnealedSparseVI()
     check_can_start(method, start, size)
-    rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
+    rows = open_rows(
+        data,
+        target=target,
+        features=features,
+        counts=counts,
+        on_bad=on_bad,
+        memory=memory,
+        executor=executor,
+    )
     check_enough_rows(size, rows)
     with one_blas_thread():
-        run = _Run.of(model, rows, method, seed, executor, budget)
+        if start is not None:
+            rows.want(start.indices)
+        run = _Run.of(model, rows, method, seed)
         points = None if start is None else _starting_points(start, rows)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
             run.init(size, points)
@@ -113,12 +122,20 @@ def build_path(
     """
     wanted = checked_sizes(sizes)
     max_time = checked_positive("max_time", max_time)
-    seed, budget = checked_seed(seed), as_budget(memory)
-    rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
+    seed = checked_seed(seed)
+    rows = open_rows(
+        data,
+        target=target,
+        features=features,
+        counts=counts,
+        on_bad=on_bad,
+        memory=memory,
+        executor=executor,
+    )
     check_enough_rows(wanted[-1], rows)
     passed: dict[int, Any] = {}
     with one_blas_thread():
-        run = _Run.of(model, rows, method or AnnealedSparseVI(), seed, executor, budget)
+        run = _Run.of(model, rows, method or AnnealedSparseVI(), seed)
         with run.recorded(checkpoint, wanted), make_progress(progress, wanted[-1]) as bar:
 
             def watch(size: int, kl: Any, rate: float) -> None:
@@ -146,19 +163,9 @@ class _Run:
     began: float = field(default_factory=time.perf_counter)
 
     @classmethod
-    def of(
-        cls,
-        model: Model,
-        data: Data,
-        method: Construction,
-        seed: int,
-        executor: Executor | None,
-        budget: Budget | None,
-    ) -> _Run:
-        # The budget is looked at before the first row is.
-        problem = Problem(model, data, executor or Inline(), budget)
-        problem.model = model.bind(data)
-        return cls(problem, method, seed, np.random.default_rng(seed))
+    def of(cls, model: Model, rows: Rows, method: Construction, seed: int) -> _Run:
+        bound = model.bind(rows)
+        return cls(Problem(bound, rows.check()), method, seed, np.random.default_rng(seed))
 
     @contextmanager
     def recorded(
@@ -172,19 +179,19 @@ class _Run:
         if folder is None:
             yield
             return
-        problem = self.problem
+        rows = self.problem.data
         header = run_identity(
-            model=problem.model,
-            data=problem.data,
+            model=self.problem.model,
+            data=rows,
             method=self.method,
             seed=self.seed,
             sizes=sizes,
             tol=tol,
-            memory=None if problem.budget is None else problem.budget.num_bytes,
+            memory=None if rows.budget is None else rows.budget.num_bytes,
             start=start,
         )
         with open_journal(folder, header) as journal:
-            problem.log = journal
+            rows.log = journal
             yield
 
     def init(self, size: int | None, start: tuple[Points, Any] | None = None) -> None:
@@ -197,15 +204,17 @@ class _Run:
             size=size,
             seed=self.seed,
         )
-        if start is None:
-            self.state = self.method.init(self.rng, self.problem, size)
-        else:
-            growing = cast(GrowingConstruction, self.method)
-            self.state = growing.init_from(self.rng, self.problem, size, *start)
+        with data.stage("starting"):
+            if start is None:
+                self.state = self.method.init(self.rng, self.problem, size)
+            else:
+                growing = cast(GrowingConstruction, self.method)
+                self.state = growing.init_from(self.rng, self.problem, size, *start)
 
     def init_path(self, sizes: Sequence[int]) -> None:
         if isinstance(self.method, PathConstruction):
-            self.state = self.method.init_path(self.rng, self.problem, sizes)
+            with self.problem.data.stage("starting"):
+                self.state = self.method.init_path(self.rng, self.problem, sizes)
         else:
             self.init(sizes[-1])
 
@@ -223,7 +232,8 @@ class _Run:
     ) -> str:
         try:
             while True:
-                self.state, info = self.method.step(self.rng, self.problem, self.state)
+                with self.problem.data.stage("steps"):
+                    self.state, info = self.method.step(self.rng, self.problem, self.state)
                 seconds = self._record(info)
                 show(self.state.weights.size, info.kl, self.problem.rows_scanned / seconds)
                 if tolerance.holds(self, info):
@@ -234,7 +244,7 @@ class _Run:
                     if seconds >= max_time:
                         return f"time limit of {max_time:g} s"
                     # The first step is always finished, so that there is something to return.
-                    self.problem.deadline = self.began + OVERTIME * max_time
+                    self.problem.data.deadline = self.began + OVERTIME * max_time
         except OutOfTimeError:
             return f"time limit of {max_time:g} s"
         except KeyboardInterrupt:
@@ -274,7 +284,7 @@ class _Run:
         say("step", _line(self.trace[-1], self.problem.data.num_rows), **self.trace[-1])
         return seconds
 
-    def _provenance(self, data: Data) -> dict[str, Any]:
+    def _provenance(self, data: Rows) -> dict[str, Any]:
         return {
             "version": __version__,
             "method": repr(self.method),
@@ -284,6 +294,7 @@ class _Run:
             "target_name": data.target_name,
             "seconds": time.perf_counter() - self.began,
             "passes": self.problem.rows_scanned / data.num_rows,
+            **data.meter.to_dict(),
         }
 
 
@@ -306,17 +317,12 @@ class _Tolerance:
         return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} rows"
 
     def _certified(self, run: _Run) -> bool:
-        from corebayes.certify import certify
+        from corebayes.certify import measure
 
         assert self.tol is not None
-        return certify(
-            run.coreset(run.state, ""),
-            run.problem.data,
-            seed=int(run.rng.integers(2**31)),
-            tol=self.tol,
-            executor=run.problem.executor,
-            memory=None if run.problem.budget is None else run.problem.budget.num_bytes,
-        ).certified
+        rows, seed = run.problem.data, int(run.rng.integers(2**31))
+        with rows.stage("certificates"):
+            return measure(run.coreset(run.state, ""), rows, seed=seed, tol=self.tol).certified
 
 
 def _line(entry: dict[str, Any], num_rows: int) -> str:
@@ -328,7 +334,7 @@ def _line(entry: dict[str, Any], num_rows: int) -> str:
     )
 
 
-def _starting_points(start: Coreset, data: Data) -> tuple[Points, Any]:
+def _starting_points(start: Coreset, data: Rows) -> tuple[Points, Any]:
     from corebayes.certify import check_same_data
 
     check_same_data(start, data)

@@ -23,10 +23,9 @@ import numpy as np
 
 from corebayes import certificate
 from corebayes.certificate import Certificate
-from corebayes.data import as_data
 from corebayes.diagnostics import log_ratios
 from corebayes.modes import NEGLIGIBLE, prior_starts, unvisited_mode
-from corebayes.problem import Problem
+from corebayes.rows import Rows, open_rows
 from corebayes.samplers.convergence import (
     HEAVY,
     efficiency,
@@ -41,10 +40,8 @@ from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
-from corebayes.scan.budget import as_budget
-from corebayes.scan.inline import Inline
 from corebayes.scan.query import Executor
-from corebayes.types import Array, Coreset, Data, Estimate, Sampler
+from corebayes.types import Array, Coreset, Estimate, Sampler
 
 # Chains disagree beyond this R̂, tails are too heavy beyond this k̂, and fewer draws than this
 # cannot be told from one another.
@@ -81,16 +78,35 @@ def certify(
     modes, on a subsample first.
     """
     _check_arguments(draws, tol, sampler)
-    budget = as_budget(memory)
-    source = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
-    check_same_data(coreset, source)
-    problem = Problem(coreset.model, source, executor or Inline(), budget)
+    rows = open_rows(
+        data,
+        target=target,
+        features=features,
+        counts=counts,
+        on_bad=on_bad,
+        memory=memory,
+        executor=executor,
+    )
+    check_same_data(coreset, rows)
+    return measure(coreset, rows, draws=draws, seed=seed, tol=tol, sampler=sampler)
+
+
+def measure(
+    coreset: Coreset,
+    rows: Rows,
+    *,
+    draws: int = 1000,
+    seed: int = 1,
+    tol: float = 0.02,
+    sampler: Sampler | None = None,
+) -> Certificate:
+    """The certificate of a coreset that is known to be of these rows; see `certify`."""
     rng = np.random.default_rng(seed)
     sampled = _draw(rng, coreset, draws, sampler)
     if sampler is None and not coreset.model.log_concave:
         sampled = _draw_modes(rng, coreset, sampled) or sampled
     flat = sampled.draws.reshape(-1, coreset.model.dim)
-    ratios = log_ratios(coreset, source, flat, problem.executor, budget)
+    ratios = log_ratios(coreset, rows, flat)
     ratios = ratios.reshape(sampled.draws.shape[:2])
     if not sampled.independent:
         sampled = sampled._replace(max_rhat=max(sampled.max_rhat, max_rhat(ratios)))
@@ -99,22 +115,28 @@ def certify(
         return _withheld(coreset, sampled, tol, trouble)
     result = _certificate(coreset, sampled, tol, ratios)
     if result.reverse_kl is not None and not coreset.model.log_concave:
-        trouble = unvisited_mode(rng, coreset, source, flat, problem.executor)
+        trouble = unvisited_mode(rng, coreset, rows, flat)
         if trouble is not None:
             return _withheld(coreset, sampled, tol, trouble)
     return result
 
 
-def check_same_data(coreset: Coreset, data: Data) -> None:
-    """A coreset stands for the rows it was built from, so only these can judge it."""
+def check_same_data(coreset: Coreset, data: Rows) -> None:
+    """A coreset stands for the rows it was built from, so only these can judge it.
+
+    Its model must have a density for every row. Cost: one pass, unless it was made before.
+    """
+    # Learned rows have negative numbers: there is nothing in the data to compare them with.
+    taken = np.flatnonzero((coreset.indices >= 0) & (coreset.indices < data.num_rows))
+    data.want(coreset.indices[taken])
+    row_check = getattr(coreset.model, "row_check", None)
+    data.check(None if row_check is None or data.num_rows != coreset.num_rows else row_check())
     if (data.num_rows, data.total_count) != (coreset.num_rows, coreset.total_count):
         raise ValueError(
             f"the coreset was built from {coreset.num_rows:,} rows with a total count of "
             f"{coreset.total_count:,g}; this data has {data.num_rows:,} rows and "
             f"{data.total_count:,g}: pass the data it was built from"
         )
-    # Learned rows have negative numbers: there is nothing in the data to compare them with.
-    taken = np.flatnonzero(coreset.indices >= 0)
     rows = data.take(coreset.indices[taken])
     for name, ours in coreset.rows.take(taken).fields.items():
         theirs = rows.fields.get(name)

@@ -37,8 +37,9 @@ from corebayes.inputs import (
 from corebayes.interrupts import exit_code
 from corebayes.logs import FORMS, JsonLines, logger, write_lines
 from corebayes.report import command as reports
+from corebayes.rows import Rows
 from corebayes.steps import show_steps
-from corebayes.types import Coreset, Data
+from corebayes.types import Coreset
 
 # A paragraph is a line of help.
 START = """Start with: corebayes demo
@@ -339,7 +340,7 @@ def demo(
         _print_json(command="demo", **report)
 
 
-def _announce(data: Data, construction: Any, size: int | None) -> None:
+def _announce(data: Rows, construction: Any, size: int | None) -> None:
     """What a long run will cost, before it begins; nothing is asked."""
     if data.num_rows < MANY_ROWS:
         return
@@ -350,7 +351,7 @@ def _announce(data: Data, construction: Any, size: int | None) -> None:
     else:
         passes, total = f"{fewest:.0f} to {most:.0f}", f"at most {most * data.num_rows:,.0f}"
     print(
-        f"corebayes: {data.num_rows:,} rows in {len(data.shards):,} shards: {passes} passes over "
+        f"corebayes: {data.num_rows:,} rows in {data.num_shards:,} shards: {passes} passes over "
         f"them, {total} rows to read",
         file=sys.stderr,
     )
@@ -427,7 +428,7 @@ def _check_output(path: Path, suffix: str) -> None:
         raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} is not there")
 
 
-def _read(rows: Path, columns: Columns) -> Data:
+def _read(rows: Path, columns: Columns) -> Rows:
     with show_steps() as steps:
         steps.begin("reading the rows")
         return read_rows(rows, columns)

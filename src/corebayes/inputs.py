@@ -12,10 +12,10 @@ import numpy as np
 
 import corebayes as cb
 from corebayes.constructions import Construction
-from corebayes.data import as_data
 from corebayes.data.frames import import_pyarrow
+from corebayes.rows import Rows, open_rows
 from corebayes.scan.query import Executor
-from corebayes.types import Coreset, Data, Model
+from corebayes.types import Coreset, Model
 
 
 class ModelOptions(NamedTuple):
@@ -38,7 +38,7 @@ class Columns(NamedTuple):
     formula: str | None = None
 
     def named(self) -> dict[str, Any]:
-        """The arguments of `as_data`."""
+        """The arguments of `open_rows`."""
         return {name: value for name, value in self._asdict().items() if name != "formula"}
 
 
@@ -97,7 +97,7 @@ def make_method(name: str) -> Construction:
     return _named(name, METHODS, "method")()
 
 
-def read_rows(path: Path, columns: Columns) -> Data:
+def read_rows(path: Path, columns: Columns) -> Rows:
     """The rows of a file, of a folder or of all files that match a pattern, checked.
 
     Parquet and .npy are read part by part in every pass; .csv and .npz are held in memory.
@@ -109,12 +109,12 @@ def read_rows(path: Path, columns: Columns) -> Data:
             raise FileNotFoundError(f"there is no file {path}")
         if path.suffix == ".npz":
             return _read_npz(path, columns)
-        return as_data(_read_csv(path), **columns.named())
+        return open_rows(_read_csv(path), **columns.named())
     if path.suffix not in SUFFIXES and not path.is_dir():
         raise ValueError(
             f"cannot read {path}: rows come as {', '.join(SUFFIXES)} or as a folder of .parquet"
         )
-    return as_data(str(path), **columns.named())
+    return open_rows(str(path), **columns.named())
 
 
 def columns_of(
@@ -147,7 +147,7 @@ def make_executor(workers: int | None, scheduler: str | None) -> Generator[Execu
         yield None
 
 
-def _read_formula(path: Path, formula: str, columns: Columns) -> Data:
+def _read_formula(path: Path, formula: str, columns: Columns) -> Rows:
     """The design that a formula makes of a table, which is held in memory."""
     from corebayes.adapters.formula import design_rows
 
@@ -175,7 +175,7 @@ def _read_csv(path: Path) -> Any:
         raise ValueError(f"cannot read {path} as csv: {reason}") from error
 
 
-def _read_npz(path: Path, columns: Columns) -> Data:
+def _read_npz(path: Path, columns: Columns) -> Rows:
     """Arrays X and y; names of columns have no meaning there."""
     for option in ("target", "features"):
         if getattr(columns, option) is not None:
@@ -190,7 +190,7 @@ def _read_npz(path: Path, columns: Columns) -> Data:
             raise ValueError(f"{path} has no array {columns.counts!r}, only {', '.join(arrays)}")
         counts = arrays[columns.counts]
     source = (arrays["X"], arrays["y"]) if "y" in arrays else arrays["X"]
-    return as_data(source, counts=counts, on_bad=columns.on_bad)
+    return open_rows(source, counts=counts, on_bad=columns.on_bad)
 
 
 def _load_numpy(path: Path) -> dict[str, Any]:

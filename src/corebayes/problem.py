@@ -2,58 +2,53 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
+from corebayes.data.arrays import ArrayData
+from corebayes.rows import OutOfTimeError, Rows, open_rows
 from corebayes.samplers.exact import is_conjugate
-from corebayes.scan.budget import Budget
-from corebayes.scan.inline import Inline
-from corebayes.scan.query import Executor, PassLog, Query, Statistics, scan
-from corebayes.types import Data, Gaussian, Indices, Model, Points
+from corebayes.scan.query import Query, Statistics
+from corebayes.types import Array, Gaussian, Indices, Model, Points
+
+__all__ = ["OutOfTimeError", "Problem"]
 
 Answer = TypeVar("Answer")
 
 
-class OutOfTimeError(Exception):
-    """A pass or draws were asked for after the deadline; the loop that set it ends there."""
-
-
 @dataclass
 class Problem:
-    """A bound model, its data, and the executor of passes; counts the rows that were read."""
+    """A bound model and the door to its rows; counts the rows that were asked."""
 
     model: Model
-    data: Data
-    executor: Executor = field(default_factory=Inline)
-    budget: Budget | None = None
-    """The memory that a pass may take; None leaves it at its default of a few megabytes."""
-    log: PassLog | None = field(default=None, repr=False)
-    """Remembers the answers of passes; None to forget them."""
+    data: Rows
+    """Anything that `open_rows` takes."""
     rows_scanned: int = 0
     """Rows that passes went over, by this run or by the one that it goes on from."""
     closed_form: Any = field(default=None, repr=False)
     """What the closed-form geometry derives from the statistics, once."""
-    deadline: float | None = None
-    """When, by `time.perf_counter`, no further pass and no draws are begun."""
 
     def __post_init__(self) -> None:
-        if self.budget is not None and self.executor == Inline():
-            self.executor = Inline(threads=self.budget.num_threads(self.data))
+        if not isinstance(self.data, Rows):  # pyright: ignore[reportUnnecessaryIsInstance]
+            self.data = open_rows(self.data)
 
     def ask(self, query: Query[Answer], rows: Indices | None = None) -> Answer:
         """One pass over all rows, or over the given sorted row numbers."""
-        self.check_time()
         self.rows_scanned += self.data.num_rows if rows is None else rows.size
-        return scan(query, self.data, self.executor, rows, self.budget, self.log)
+        return self.data.ask(query, rows)
 
     def check_time(self) -> None:
         """Raise when the deadline has passed; asked before anything that takes long."""
-        if self.deadline is not None and time.perf_counter() > self.deadline:
-            raise OutOfTimeError
+        self.data.check_time()
+
+    def of_points(self, points: Points, weights: Array) -> Problem:
+        """The same model on these rows, each counted as often as its weight says."""
+        rows = open_rows(ArrayData(fields=points.rows.fields, counts=weights))
+        rows.deadline = self.data.deadline
+        return Problem(self.model, rows)
 
     @cached_property
     def statistics(self) -> Any:
@@ -70,4 +65,4 @@ class Problem:
     def no_points(self) -> Points:
         """The empty active set."""
         nothing = np.empty(0, dtype=np.int64)
-        return Points(nothing, self.data.take(nothing))
+        return Points(nothing, self.data.template)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from corebayes.progress import has_rich
-from corebayes.scan.inline import Inline
 from corebayes.scan.query import Executor, Pass, Shard
 
 Advance = Callable[[int, int], None]
@@ -42,7 +41,7 @@ class Steps:
     def begin(self, words: str) -> None:
         """The next step, in words."""
 
-    def watch(self, executor: Executor | None) -> Executor | None:
+    def watch(self, executor: Executor) -> Executor:
         """The executor, its passes shown as part of the step under way."""
         return executor
 
@@ -57,8 +56,8 @@ class ShownSteps(Steps):
     def begin(self, words: str) -> None:
         self._bar.reset(self._task, total=None, description=words)
 
-    def watch(self, executor: Executor | None) -> Executor | None:
-        return Watched(executor or Inline(), self._advance)
+    def watch(self, executor: Executor) -> Executor:
+        return Watched(executor, self._advance)
 
     def _advance(self, done: int, total: int) -> None:
         self._bar.update(self._task, completed=done, total=total)

@@ -5,8 +5,8 @@ import pytest
 
 import corebayes as cb
 from corebayes.constructions.pseudo_coreset import row_gradients
-from corebayes.data import as_data
 from corebayes.diagnostics import dense_weights, gaussian_kl, laplace_kl
+from corebayes.rows import open_rows
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 from corebayes.types import Block
 from tests.contract.cases import MODELS
@@ -62,7 +62,7 @@ def test_row_gradients_by_differences(name, intercept):
     options = {} if name == "gaussian" else {"intercept": intercept, "prior": prior}
     kind = type(case.model)
     model = case.model if name == "gaussian" else kind(**options)
-    data = as_data(case.data())
+    data = open_rows(case.data())
     model = model.bind(data)
     rows, rng = data.take(np.array([3, 8])), np.random.default_rng(0)
     draws, amounts = rng.normal(size=(9, model.dim)), rng.normal(size=9)
@@ -80,7 +80,7 @@ def test_row_gradients_by_differences(name, intercept):
 
 def test_few_points_in_many_dimensions_beat_every_subset():
     rng = np.random.default_rng(0)
-    data = as_data(rng.normal(size=20) + rng.normal(size=(500, 20)))
+    data = open_rows(rng.normal(size=20) + rng.normal(size=(500, 20)))
     method = cb.PseudoCoreset(update=cb.Adam(num_steps=400, rate=lambda t: 0.2 / np.sqrt(t)))
     learned = cb.build(cb.GaussianMean(1.0), data, size=4, method=method)
     chosen = cb.build(cb.GaussianMean(1.0), data, size=4, method=cb.SparseVI())
@@ -89,7 +89,7 @@ def test_few_points_in_many_dimensions_beat_every_subset():
 
 def test_much_closer_than_uniform_with_labels_that_stay():
     case = CASES["logistic"]
-    data = as_data(case.data(num_rows=400))
+    data = open_rows(case.data(num_rows=400))
     method = cb.PseudoCoreset(update=cb.Adam(num_steps=300, rate=lambda t: 0.2 / np.sqrt(t)))
     learned = cb.build(case.model, data, size=12, method=method, seed=1)
     uniform = cb.build(case.model, data, size=12, method=cb.Uniform(), seed=1)
@@ -99,7 +99,7 @@ def test_much_closer_than_uniform_with_labels_that_stay():
 
 def test_a_subsample_of_rows_is_enough():
     case = CASES["linear"]
-    data = as_data(case.data(num_rows=400))
+    data = open_rows(case.data(num_rows=400))
     update = cb.Adam(num_steps=300, rate=lambda t: 0.2 / np.sqrt(t))
     method = cb.PseudoCoreset(update=update, gradient_rows=100)
     learned = cb.build(case.model, data, size=12, method=method, seed=1)
@@ -110,7 +110,7 @@ def test_a_subsample_of_rows_is_enough():
 
 def test_saves_loads_certifies_and_samples_like_any_coreset(tmp_path):
     case = CASES["linear"]
-    data = as_data(case.data(num_rows=200))
+    data = open_rows(case.data(num_rows=200))
     update = cb.Adam(num_steps=300, rate=lambda t: 0.2 / np.sqrt(t))
     coreset = cb.build(case.model, data, size=12, method=cb.PseudoCoreset(update=update))
     assert np.array_equal(coreset.indices, np.arange(-12, 0))

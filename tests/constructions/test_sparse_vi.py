@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from tests.contract.cases import MODELS, some_points
 
 CASES = {case.name: case for case in MODELS}
@@ -112,7 +112,7 @@ def test_separable_rows_stay_finite():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     coreset = cb.build(cb.LogisticRegression(), (X, X[:, 0] > 0), size=30)
-    data = as_data((X, X[:, 0] > 0))
+    data = open_rows((X, X[:, 0] > 0))
     problem = Problem(coreset.model, data)
     exact = cb.samplers.laplace.full_posterior(problem.model, data)
     fit = cb.Laplace().fit(coreset.model, coreset.rows, coreset.weights)
@@ -122,7 +122,7 @@ def test_separable_rows_stay_finite():
 
 def test_an_active_row_with_too_much_weight_is_the_one_to_move():
     """Its correlation with the residual is −1: |corr| selects it, corr would not."""
-    data = as_data(np.linspace(-0.1, 0.1, 41))
+    data = open_rows(np.linspace(-0.1, 0.1, 41))
     problem = Problem(cb.GaussianMean().bind(data), data)
     method, rng = cb.SparseVI(), np.random.default_rng(0)
     start = method.init(rng, problem, 20)

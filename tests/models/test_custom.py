@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from corebayes.data import as_data
 from corebayes.models import CustomModel, LogisticRegression, Normal
 from corebayes.models.finite_differences import (
     difference_gradient,
     difference_hessian,
     difference_jacobian,
 )
+from corebayes.rows import open_rows
 
 MEAN, SD = np.array([0.2, -0.5, 1.0]), np.array([1.0, 2.0, 0.5])
 REFERENCE = LogisticRegression(prior=Normal(MEAN, SD))
@@ -46,7 +46,7 @@ def log_prior_hessian(theta):
 def rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
-    return as_data((X, rng.integers(0, 2, size=60)))
+    return open_rows((X, rng.integers(0, 2, size=60)))
 
 
 GIVEN = [
@@ -130,7 +130,7 @@ def test_differences_call_the_function_a_fixed_number_of_times():
 
 
 def test_out_names_and_fields():
-    data = as_data({"time": np.arange(1.0, 9.0), "dose": np.ones((8, 2))})
+    data = open_rows({"time": np.arange(1.0, 9.0), "dose": np.ones((8, 2))})
     model = CustomModel(
         lambda draws, block: -block["time"][:, None] * np.exp(draws[:, 0]) + draws[:, 0],
         lambda draws: -0.5 * draws[:, 0] ** 2,

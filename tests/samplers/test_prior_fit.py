@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corebayes.data import as_data
 from corebayes.models import CustomModel
+from corebayes.rows import open_rows
 from corebayes.samplers.laplace import Laplace, prior_fit
 from corebayes.samplers.nuts import NUTS
 from corebayes.types import Block
@@ -59,7 +59,7 @@ def test_nothing_to_go_by_gives_units(height):
 
 
 def test_chains_start_where_a_prior_has_a_kink():
-    data = as_data({"x": np.array([[1.5], [2.5], [2.0]])})
+    data = open_rows({"x": np.array([[1.5], [2.5], [2.0]])})
     model = CustomModel(
         lambda draws, block: -0.5 * np.square(block["x"] - draws[:, :1].T),
         lambda draws: -np.abs(draws[:, 0]),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.samplers.laplace import full_posterior
 from corebayes.tangent.geometry import residual_of
 from corebayes.tangent.hermite import HermiteSpace
@@ -171,7 +171,7 @@ def test_subsampled_gradient_is_unbiased():
 def test_constant_potentials_have_no_direction(num_draws):
     X = np.random.default_rng(0).normal(size=(30, 2))
     X[[4, 11]] = 0.0
-    data = as_data((X, np.arange(30) % 2))
+    data = open_rows((X, np.arange(30) % 2))
     model = cb.LogisticRegression().bind(data)
     draws = np.random.default_rng(1).normal(size=(num_draws, 2))
     space = MonteCarloSpace(model, draws)

@@ -10,13 +10,11 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from corebayes.data.arrays import ArrayData
 from corebayes.data.columns import find
-from corebayes.data.entry import as_data
 from corebayes.models import (
     LinearRegression,
     LogisticRegression,
@@ -26,6 +24,7 @@ from corebayes.models import (
     StudentTRegression,
 )
 from corebayes.models.glm import GLM
+from corebayes.rows import Rows, open_rows
 
 FAMILIES: dict[str, Callable[..., GLM]] = {
     "logistic": LogisticRegression,
@@ -44,7 +43,7 @@ def from_formula(
     prior: Normal | None = None,
     counts: str | None = None,
     **options: Any,
-) -> tuple[GLM, ArrayData]:
+) -> tuple[GLM, Rows]:
     """The pair (model, data) for `build` and everything after it, from a formula and a frame.
 
     `frame` is a pandas or polars frame or an Arrow table; `family` a name (logistic, poisson,
@@ -56,7 +55,7 @@ def from_formula(
     return _model(family, prior, options), design_rows(formula, frame, counts=counts)
 
 
-def design_rows(formula: str, frame: Any, *, counts: str | None = None) -> ArrayData:
+def design_rows(formula: str, frame: Any, *, counts: str | None = None) -> Rows:
     """The design and the target that a formula makes of a frame, checked."""
     formulaic = import_formulaic()
     table = _pandas(frame)
@@ -69,7 +68,7 @@ def design_rows(formula: str, frame: Any, *, counts: str | None = None) -> Array
     if counts is not None:
         repeats = table.iloc[:, find(counts, tuple(map(str, table.columns)), "counts")]
     pair = (design, _target(parsed, table, formula))
-    return cast(ArrayData, as_data(pair, counts=repeats))
+    return open_rows(pair, counts=repeats).check()
 
 
 def import_formulaic() -> Any:

@@ -24,7 +24,6 @@ import numpy as np
 
 from corebayes.constructions.construction import Info, drop_zeros
 from corebayes.constructions.looks import Candidate, Look, make_pool
-from corebayes.data.arrays import ArrayData
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import prior_fit
@@ -494,7 +493,7 @@ class AnnealedSparseVI:
 
 def _problem_of(problem: Problem, points: Points, weights: Array) -> Problem:
     """The same model on these rows, each counted as often as its weight says."""
-    return Problem(problem.model, ArrayData(fields=points.rows.fields, counts=weights))
+    return problem.of_points(points, weights)
 
 
 def _check_potentials(problem: Problem, points: Points) -> None:

@@ -110,7 +110,8 @@ class CoresetMCMC:
         chains: Array,
     ) -> Array:
         space = MonteCarloSpace(problem.model, chains)
-        rows = subsample(rng, problem, self.gradient_rows or subset.indices.size)
+        number = self.gradient_rows or subset.indices.size
+        rows = subsample(rng, problem, number, fresh=True)
         vectors = space.embed(subset.rows)
         total = scanned_total(problem, space, rows).element
         missing = total - space.combine(vectors, weights)

@@ -93,7 +93,7 @@ class PseudoCoreset:
     def step(self, rng: np.random.Generator, problem: Problem, state: State) -> tuple[State, Info]:
         learned, weights, scales = state.learned, state.all_weights, state.scales
         space = self.geometry.space(rng, problem, learned, weights, state.location)
-        rows = subsample(rng, problem, self.gradient_rows)
+        rows = subsample(rng, problem, self.gradient_rows, fresh=True)
         vectors = space.embed(learned.rows)
         residual = self.geometry.total(problem, space, rows).element
         residual = residual - space.combine(vectors, weights)

@@ -103,7 +103,7 @@ class SparseVI:
         geometry = self._geometry(problem)
         start = None if last is None else last.space.location
         space = geometry.space(rng, problem, points, weights, start)
-        rows = subsample(rng, problem, self.selection_rows)
+        rows = subsample(rng, problem, self.selection_rows, fresh=True)
         residual = residual_of(geometry, problem, space, points, weights, rows)
         if last is None:
             return State(points, weights, space, residual, size, rows, 0, 0)

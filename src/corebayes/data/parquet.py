@@ -22,6 +22,7 @@ import numpy as np
 from corebayes.data.columns import Roles, choose_roles, find
 from corebayes.data.frames import arrow_column, check_arrow_type, check_names, import_pyarrow
 from corebayes.data.stored import PART_ROWS
+from corebayes.data.table import Tally
 from corebayes.data.watch import ChangedDataError, WatchedFile, path_of
 from corebayes.types import Array, Block, Indices
 
@@ -32,10 +33,11 @@ RELEASE_EVERY = 2
 
 
 class Piece(NamedTuple):
-    """One file: its row groups that are used, their rows, and columns that its path spells out."""
+    """One file: its row groups that are used, those read together, how many rows that are, and
+    columns that its path spells out."""
 
     file: WatchedFile
-    groups: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
     lengths: tuple[int, ...]
     constants: Mapping[str, float]
 
@@ -68,17 +70,25 @@ class ParquetSource:
     def target_name(self) -> str:
         return self.roles.target or "y"
 
-    def parts(self, shard: int, positions: Indices | None = None) -> Iterator[Block]:
+    @property
+    def template(self) -> Block:
+        fields = {"X": np.empty((0, len(self.roles.features)))}
+        if self.roles.target is not None:
+            fields["y"] = np.empty(0)
+        return Block(fields, None if self.roles.counts is None else np.empty(0))
+
+    def parts(self, shard: int, positions: Indices | None, tally: Tally) -> Iterator[Block]:
         """Decodes a row group once, up to the last row asked for."""
-        position, group = self._groups[shard]
+        position, groups = self._groups[shard]
         piece = self.pieces[position]
         piece.file.check()
         wanted = [name for name in self._columns if name not in piece.constants]
         first, passed, arrow = 0, 0, import_pyarrow()
         try:
-            for batch in self._batches(position, group, wanted):
+            for batch in self._batches(position, groups, wanted):
                 picked: Indices | slice = slice(None)
                 length: int = batch.num_rows
+                tally.rows += length
                 if positions is not None:
                     last = int(np.searchsorted(positions, passed + length))
                     picked, first = positions[first:last] - passed, last
@@ -90,16 +100,17 @@ class ParquetSource:
         except (arrow.ArrowException, OSError) as error:
             piece.file.check()
             raise OSError(
-                f"cannot read row group {group} of {piece.file.path}: {_reason(error)}"
+                f"cannot read {_named(groups)} of {piece.file.path}: {_reason(error)}"
             ) from error
         finally:
             # What was decoded leaves holes in the heap, and they add up. Giving them back takes as
             # long as decoding a row group, so that is not done after each.
             if shard % RELEASE_EVERY == 0 or shard == len(self.lengths) - 1:
                 arrow.default_memory_pool().release_unused()
+            tally.num_bytes += passed * self._bytes(position, groups, wanted) // self.lengths[shard]
         if passed != self.lengths[shard]:
             raise ChangedDataError(
-                f"row group {group} of {piece.file.path} has {passed:,} rows, "
+                f"{_named(groups)} of {piece.file.path} has {passed:,} rows, "
                 f"but had {self.lengths[shard]:,} when the data was opened"
             )
 
@@ -116,16 +127,27 @@ class ParquetSource:
         return hashlib.blake2b(json.dumps(layout).encode(), digest_size=32).hexdigest()
 
     @cached_property
-    def _groups(self) -> tuple[tuple[int, int], ...]:
-        """The file and the row group of every shard."""
-        return tuple((k, group) for k, piece in enumerate(self.pieces) for group in piece.groups)
+    def _groups(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The file and the row groups of every shard."""
+        return tuple((k, groups) for k, piece in enumerate(self.pieces) for groups in piece.groups)
+
+    def _bytes(self, position: int, groups: tuple[int, ...], names: list[str]) -> int:
+        """Compressed bytes of the columns' chunks."""
+        metadata, total = self._metadata.get(position), 0
+        if metadata is None:
+            return 0
+        for group in groups:
+            described = metadata.row_group(group)
+            columns = map(described.column, range(described.num_columns))
+            total += sum(c.total_compressed_size for c in columns if c.path_in_schema in names)
+        return total
 
     @property
     def _columns(self) -> tuple[str, ...]:
         extra = (self.roles.target, self.roles.counts)
         return (*self.roles.features, *(name for name in extra if name is not None))
 
-    def _batches(self, position: int, group: int, names: list[str]) -> Iterator[Any]:
+    def _batches(self, position: int, groups: tuple[int, ...], names: list[str]) -> Iterator[Any]:
         file = self.pieces[position].file
         parquet = import_pyarrow("pyarrow.parquet")
         with parquet.ParquetFile(
@@ -138,7 +160,7 @@ class ParquetSource:
             # The footer of a file of many row groups is long: parse it once.
             self._metadata.setdefault(position, opened.metadata)
             yield from opened.iter_batches(
-                batch_size=PART_ROWS, row_groups=[group], columns=names, use_threads=False
+                batch_size=PART_ROWS, row_groups=groups, columns=names, use_threads=False
             )
 
     def _block(self, batch: Any, piece: Piece, picked: Indices | slice) -> Block:
@@ -290,8 +312,31 @@ def _piece(fragment: Any, used: list[str]) -> Piece:
     groups = [(group.id, group.num_rows) for group in fragment.row_groups if group.num_rows]
     local = type(fragment.filesystem).__name__ == "LocalFileSystem"
     file = WatchedFile.open(fragment.path, None if local else fragment.filesystem)
-    numbers, lengths = zip(*groups, strict=True) if groups else ((), ())
-    return Piece(file, tuple(numbers), tuple(lengths), constants)
+    together = _together(groups)
+    return Piece(
+        file,
+        tuple(tuple(group for group, _ in some) for some in together),
+        tuple(sum(length for _, length in some) for some in together),
+        constants,
+    )
+
+
+def _together(groups: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Small row groups that follow each other are one task: to begin one costs as much as to
+    decode some thousand rows."""
+    together: list[list[tuple[int, int]]] = []
+    for group in groups:
+        if together and sum(n for _, n in together[-1]) + group[1] <= PART_ROWS:
+            together[-1].append(group)
+        else:
+            together.append([group])
+    return together
+
+
+def _named(groups: tuple[int, ...]) -> str:
+    if len(groups) == 1:
+        return f"row group {groups[0]}"
+    return f"row groups {groups[0]} to {groups[-1]}"
 
 
 def _reason(error: Exception) -> str:

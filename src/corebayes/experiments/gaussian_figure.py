@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.data import as_data
 from corebayes.experiments import figures, gaussian
 from corebayes.experiments.measure import Yardstick
 from corebayes.experiments.results import Results
 from corebayes.plots import BLACK, BLUE, GREY
+from corebayes.rows import open_rows
 from corebayes.types import Array, Gaussian, Indices
 
 ITERATIONS = (0, 1, 5, 20, 50, 100)
@@ -43,7 +43,7 @@ def coreset_figure(
 ) -> figures.Figure:
     """Figure 2b, from the coresets that SparseVI passed in the first trial."""
     rows = gaussian.rows(0, quick=quick)
-    data = as_data(rows)
+    data = open_rows(rows)
     yardstick = Yardstick.of(gaussian.MODEL, data)
     wanted = QUICK_ITERATIONS if quick else ITERATIONS
     sizes = figures.shown_sizes(wanted, sorted(coresets))

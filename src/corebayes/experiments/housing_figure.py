@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.data import as_data
 from corebayes.experiments import figures, housing
 from corebayes.experiments.datasets import HousePrices
 from corebayes.experiments.measure import Yardstick
 from corebayes.experiments.results import Results
 from corebayes.models.radial_basis import radial_basis
+from corebayes.rows import open_rows
 from corebayes.types import Array, Indices
 
 # Sizes of the small panels, as shares of the largest.
@@ -82,7 +82,7 @@ def map_figure(
 ) -> figures.Figure:
     """Figure 3b, from the coresets that SparseVI passed in the first trial."""
     prices = housing.sales(name, path, 0, quick=quick)
-    data = as_data((prices.features, prices.y))
+    data = open_rows((prices.features, prices.y))
     yardstick = Yardstick.of(housing.model_of(prices.y), data)
     grid = _grid(prices)
     last = max(coresets)

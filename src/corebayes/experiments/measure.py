@@ -16,14 +16,14 @@ import numpy as np
 import corebayes as cb
 from corebayes.constructions import Construction
 from corebayes.constructions.construction import PathConstruction
-from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
 from corebayes.experiments.experiment import Experiment
 from corebayes.problem import Problem
+from corebayes.rows import Rows, open_rows
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace, full_posterior
 from corebayes.scan.inline import one_blas_thread
-from corebayes.types import Array, Block, Data, Gaussian, Indices, Model
+from corebayes.types import Array, Block, Gaussian, Indices, Model
 
 # Methods draw from another stream than the data of the trial.
 METHOD_SEEDS = 1000
@@ -74,7 +74,7 @@ def run_trial(
     method, seed = experiment.methods[label], METHOD_SEEDS + trial
     with one_blas_thread(), _dependent_columns():
         model, given = experiment.load(name, path, trial)
-        data = as_data(given)
+        data = open_rows(given)
         _warm_up(experiment, name, path, label)
         snapshots = [*_snapshots(experiment, model, data, method, seed)]
         yardstick = Yardstick.of(model, data)
@@ -115,7 +115,7 @@ class Yardstick:
     prior_kl: float
 
     @classmethod
-    def of(cls, model: Model, data: Data) -> Yardstick:
+    def of(cls, model: Model, data: Rows) -> Yardstick:
         with _dependent_columns():
             problem = Problem(model.bind(data), data)
         bound = problem.model
@@ -132,7 +132,7 @@ class Yardstick:
 
 
 def _snapshots(
-    experiment: Experiment, model: Model, data: Data, method: Construction, seed: int
+    experiment: Experiment, model: Model, data: Rows, method: Construction, seed: int
 ) -> Iterator[Snapshot]:
     empty = data.take(np.empty(0, dtype=np.int64))
     yield Snapshot(0, np.empty(0, dtype=np.int64), empty, np.empty(0), 0.0)
@@ -145,7 +145,7 @@ def _snapshots(
 
 
 def _one_run(
-    experiment: Experiment, model: Model, data: Data, method: Construction, seed: int
+    experiment: Experiment, model: Model, data: Rows, method: Construction, seed: int
 ) -> Iterator[Snapshot]:
     began = time.process_time()
     coresets = cb.build_path(
@@ -157,7 +157,7 @@ def _one_run(
 
 
 def _one_build_a_size(
-    experiment: Experiment, model: Model, data: Data, method: Construction, seed: int
+    experiment: Experiment, model: Model, data: Rows, method: Construction, seed: int
 ) -> Iterator[Snapshot]:
     for size in experiment.sizes:
         began = time.process_time()
@@ -167,7 +167,7 @@ def _one_build_a_size(
 
 
 def _on_the_way(
-    experiment: Experiment, model: Model, data: Data, method: Construction, seed: int
+    experiment: Experiment, model: Model, data: Rows, method: Construction, seed: int
 ) -> Iterator[Snapshot]:
     """The states of a greedy method after M iterations each."""
     rng, wanted = np.random.default_rng(seed), list(experiment.sizes)
@@ -201,8 +201,8 @@ def _warm_up(experiment: Experiment, name: str, path: Path | None, label: str) -
         return
     _warmed().add(key)
     model, given = experiment.load(name, path, 0)
-    few = as_data(given).take(np.arange(WARM_UP_ROWS))
-    data = as_data(dict(few.fields))
+    few = open_rows(given).take(np.arange(WARM_UP_ROWS))
+    data = open_rows(dict(few.fields))
     method, rng = experiment.methods[label], np.random.default_rng(0)
     problem = Problem(model.bind(data), data)
     method.step(rng, problem, method.init(rng, problem, 2))

@@ -85,7 +85,7 @@ class CustomModel:
 
     def bind(self, data: Data) -> Self:
         """Try every given function on the first rows, so that a wrong shape shows at once."""
-        block = data.read(0, min(ROWS_TRIED, data.num_rows))
+        block = data.take(np.arange(min(ROWS_TRIED, data.num_rows)))
         bound = copy.copy(self)
         bound._first_rows = block
         bound._try(block)

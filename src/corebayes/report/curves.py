@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.build import build_path
-from corebayes.data.random_rows import random_rows
 from corebayes.diagnostics import gaussian_kl
+from corebayes.rows import Rows
 from corebayes.samplers.laplace import Laplace
-from corebayes.scan.query import Executor
-from corebayes.types import Array, Coreset, Data, Gaussian, Model, Points
+from corebayes.types import Array, Coreset, Gaussian, Model, Points
 
 UNIFORM_SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 NUM_TRIALS = 5
@@ -27,11 +26,10 @@ class Curve(NamedTuple):
 
 def coreset_curve(
     coreset: Coreset,
-    data: Data,
+    data: Rows,
     full: Gaussian,
     sizes: Sequence[int],
     seed: int,
-    executor: Executor | None = None,
     progress: bool | None = None,
 ) -> Curve:
     """KL between Laplace fits of coresets of these sizes, all from one run, and of this one.
@@ -41,9 +39,7 @@ def coreset_curve(
     smaller = [size for size in sizes if size < coreset.size]
     built: list[Coreset] = []
     if smaller:
-        built = build_path(
-            coreset.model, data, sizes=smaller, seed=seed, progress=progress, executor=executor
-        )
+        built = build_path(coreset.model, data, sizes=smaller, seed=seed, progress=progress)
     kls = [
         laplace_kl(coreset.model, Points(one.indices, one.rows), one.weights, full)
         for one in [*built, coreset]
@@ -52,14 +48,14 @@ def coreset_curve(
 
 
 def uniform_curve(
-    model: Model, data: Data, full: Gaussian, seed: int, sizes: Sequence[int] = UNIFORM_SIZES
+    model: Model, data: Rows, full: Gaussian, seed: int, sizes: Sequence[int] = UNIFORM_SIZES
 ) -> Curve:
     """KL between Laplace fits of uniform subsamples: the median of a few seeds."""
     sizes = [size for size in sizes if size <= data.num_rows // 4]
     kls: list[float] = []
     for size in sizes:
         generators = [np.random.default_rng([seed, size, trial]) for trial in range(NUM_TRIALS)]
-        rows = [random_rows(rng, data.num_rows, size) for rng in generators]
+        rows = [data.some(rng, size) for rng in generators]
         parts = [Points(part, data.take(part)) for part in rows]
         scale = data.num_rows / size
         values = [laplace_kl(model, p, scale * p.rows.multiplicity(), full) for p in parts]

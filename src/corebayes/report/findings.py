@@ -21,10 +21,10 @@ from corebayes.report.curves import (
 )
 from corebayes.report.draws import Drawn, Parameter, draw, importance_shares, parameters
 from corebayes.report.landscape import Landscape, landscape
+from corebayes.rows import Rows
 from corebayes.samplers.laplace import full_posterior
-from corebayes.scan.query import Executor
 from corebayes.steps import Steps
-from corebayes.types import Array, Coreset, Data
+from corebayes.types import Array, Coreset
 
 # A build that took longer is not repeated for a figure.
 CHEAP_SECONDS = 30.0
@@ -69,13 +69,12 @@ class Findings:
 
 def find_out(
     coreset: Coreset,
-    data: Data | None,
+    data: Rows | None,
     *,
     draws: int,
     tol: float,
     seed: int,
     certificate: Certificate | None,
-    executor: Executor | None,
     steps: Steps,
 ) -> Findings:
     """Sample, and with the rows also certify, correct, fit and compare.
@@ -96,10 +95,10 @@ def find_out(
             sizes=_traced(coreset),
             measured=None,
         )
-    watched = steps.watch(executor)
-    measured = _measure(coreset, data, drawn, tol, seed, certificate, watched, steps)
+    data.executor = steps.watch(data.executor)
+    measured = _measure(coreset, data, drawn, tol, seed, certificate, steps)
     steps.begin("building smaller coresets to compare")
-    sizes = _sizes(coreset, data, seed, watched) or _traced(coreset)
+    sizes = _sizes(coreset, data, seed) or _traced(coreset)
     return Findings(
         coreset=coreset,
         drawn=drawn,
@@ -111,23 +110,20 @@ def find_out(
 
 def _measure(
     coreset: Coreset,
-    data: Data,
+    data: Rows,
     drawn: Drawn,
     tol: float,
     seed: int,
     certificate: Certificate | None,
-    executor: Executor | None,
     steps: Steps,
 ) -> Measured:
     began = time.perf_counter()
     if certificate is None:
         steps.begin("certifying")
-        certificate = certify(
-            coreset, data, draws=max(len(drawn.flat), 100), tol=tol, seed=seed, executor=executor
-        )
+        certificate = certify(coreset, data, draws=max(len(drawn.flat), 100), tol=tol, seed=seed)
     seconds = time.perf_counter() - began
     steps.begin("correcting the draws")
-    ratios = log_ratios(coreset, data, drawn.flat, executor)
+    ratios = log_ratios(coreset, data, drawn.flat)
     k = certificate.pareto_k
     usable = certificate.reverse_kl is not None and k is not None and k <= MAX_PARETO_K
     return Measured(
@@ -140,20 +136,20 @@ def _measure(
     )
 
 
-def _sizes(coreset: Coreset, data: Data, seed: int, executor: Executor | None) -> Sizes | None:
+def _sizes(coreset: Coreset, data: Rows, seed: int) -> Sizes | None:
     """KL between Laplace fits, where these mean something and are quick to come by."""
     model, provenance = coreset.model, coreset.provenance
     repeatable = provenance.get("method") == repr(AnnealedSparseVI())
     cheap = float(provenance.get("seconds") or np.inf) <= CHEAP_SECONDS
     if not (model.log_concave and repeatable and cheap and coreset.size > 2):
         return None
-    full = full_posterior(model, data, executor)
+    full = full_posterior(model, data)
     smallest = min(max(model.dim, 2), coreset.size - 1)
     sizes = np.unique(np.geomspace(smallest, coreset.size, 8).astype(int)).tolist()
     affordable = [size for size in UNIFORM_SIZES if size * model.dim**2 <= MOST_FLOPS]
     return Sizes(
         ours=coreset_curve(
-            coreset, data, full, sizes, int(provenance.get("seed", seed)), executor, progress=False
+            coreset, data, full, sizes, int(provenance.get("seed", seed)), progress=False
         ),
         uniform=uniform_curve(model, data, full, seed, affordable),
         measured=True,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from corebayes.certificate import Certificate
-from corebayes.data import as_data
 from corebayes.data.atomic import write_atomically
 from corebayes.report.findings import Findings, find_out
 from corebayes.report.page import page
+from corebayes.rows import open_rows
 from corebayes.scan.query import Executor
 from corebayes.steps import show_steps
 from corebayes.types import Coreset
@@ -48,6 +48,7 @@ def report(
     seed: int = 1,
     certificate: Certificate | None = None,
     progress: bool | None = None,
+    memory: str | int | None = None,
     executor: Executor | None = None,
     target: str | None = None,
     features: Sequence[str] | None = None,
@@ -68,7 +69,15 @@ def report(
         raise FileNotFoundError(f"cannot write {out}: the folder {Path(out).parent} is not there")
     rows = None
     if data is not None:
-        rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
+        rows = open_rows(
+            data,
+            target=target,
+            features=features,
+            counts=counts,
+            on_bad=on_bad,
+            memory=memory,
+            executor=executor,
+        )
     with show_steps(progress) as steps:
         findings = find_out(
             coreset,
@@ -77,7 +86,6 @@ def report(
             tol=tol,
             seed=seed,
             certificate=certificate,
-            executor=executor,
             steps=steps,
         )
     written = Report(html=page(findings, title), findings=findings)

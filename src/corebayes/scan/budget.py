@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from corebayes.data.streams import is_streamed
+from corebayes.data.table import Table
+from corebayes.scan.kept import row_bytes
 from corebayes.scan.query import BLOCK_VALUES, Query
-from corebayes.types import Data
 
 UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 BINARY_UNITS = {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -37,7 +37,7 @@ class Budget:
 
     num_bytes: int
 
-    def block_rows(self, query: Query[Any], data: Data) -> int:
+    def block_rows(self, query: Query[Any], data: Table) -> int:
         """Rows to answer for at once; an error, before anything is allocated, when none fit."""
         rows = query.block_rows
         # What the query says of its own accord, or what its rows would fill a block with.
@@ -49,7 +49,7 @@ class Budget:
             raise self._refusal(data, needed, f"{width:,} numbers for each row of a block")
         return int(min(rows, fitting))
 
-    def num_threads(self, data: Data) -> int:
+    def num_threads(self, data: Table) -> int:
         """Threads whose parts and blocks fit side by side; an error when not even one does."""
         part, block = _part_bytes(data), 8 * ARRAYS_OF_A_BLOCK * BLOCK_VALUES
         left = self.num_bytes - LIBRARIES
@@ -57,10 +57,14 @@ class Budget:
             raise self._refusal(data, LIBRARIES + part, "nothing but the rows")
         return max(1, min(os.cpu_count() or 1, left // (part + block)))
 
-    def _refusal(self, data: Data, needed: int, what: str) -> MemoryBudgetError:
+    def kept_bytes(self, most: int) -> int:
+        """Memory for rows that are kept: a sixteenth of what the libraries leave."""
+        return max(0, min(most, (self.num_bytes - LIBRARIES) // 16))
+
+    def _refusal(self, data: Table, needed: int, what: str) -> MemoryBudgetError:
         return MemoryBudgetError(
             f"memory={written(self.num_bytes)} is not enough: Python and its libraries take "
-            f"{written(LIBRARIES)}, {_part_rows(data):,} rows read at once "
+            f"{written(LIBRARIES)}, {data.part_rows:,} rows read at once "
             f"{written(_part_bytes(data))}, and with {what} that makes {written(needed)}; give at "
             "least that, or use fewer draws, fewer columns or smaller shards"
         )
@@ -108,14 +112,6 @@ def _parsed(text: str) -> int:
     return int(float(match[1]) * size)
 
 
-def _part_rows(data: Data) -> int:
-    if is_streamed(data):
-        return data.part_rows
-    return max(stop - start for start, stop in data.shards)
-
-
-def _part_bytes(data: Data) -> int:
+def _part_bytes(data: Table) -> int:
     """Memory for the rows that are read at once."""
-    row = data.read(0, 1)
-    numbers = 1 + sum(values.size for values in row.fields.values())
-    return 8 * COPIES_OF_A_PART * numbers * _part_rows(data)
+    return COPIES_OF_A_PART * row_bytes(data.template) * data.part_rows

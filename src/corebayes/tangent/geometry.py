@@ -166,11 +166,19 @@ def scanned_total(problem: Problem, space: TangentSpace, rows: Indices | None = 
     return Total(sums.total * scale, sums.mean * scale)
 
 
-def subsample(rng: np.random.Generator, problem: Problem, num_rows: int | None) -> Indices | None:
-    """U row numbers without replacement, sorted; None (all rows) when U is None or at least N."""
+def subsample(
+    rng: np.random.Generator, problem: Problem, num_rows: int | None, *, fresh: bool = False
+) -> Indices | None:
+    """U row numbers without replacement, sorted; None (all rows) when U is None or at least N.
+
+    Where single rows cost whole row groups they are of those that are kept; `fresh` rows, for
+    estimates that are averaged over many subsamples, never are.
+    """
     if num_rows is None or num_rows >= problem.data.num_rows:
         return None
-    return random_rows(rng, problem.data.num_rows, num_rows)
+    if fresh:
+        return random_rows(rng, problem.data.num_rows, num_rows)
+    return problem.data.some(rng, num_rows)
 
 
 def residual_of(
@@ -233,6 +241,6 @@ class SpaceRestriction:
     def _look(self, rng: np.random.Generator, weights: Array) -> tuple[TangentSpace, Any, Total]:
         space = self.geometry.space(rng, self.problem, self.points, weights, self._location)
         self._location = space.location
-        rows = subsample(rng, self.problem, self.num_rows)
+        rows = subsample(rng, self.problem, self.num_rows, fresh=True)
         total = self.geometry.total(self.problem, space, rows)
         return space, space.embed(self.points.rows), total
