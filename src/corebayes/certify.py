@@ -102,6 +102,7 @@ def measure(
 ) -> Certificate:
     """The certificate of a coreset that is known to be of these rows; see `certify`."""
     rng = np.random.default_rng(seed)
+    rows.budget = rows.budget and rows.budget.with_sampling()
     sampled = _draw(rng, coreset, draws, sampler)
     if sampler is None and not coreset.model.log_concave:
         sampled = _draw_modes(rng, coreset, sampled) or sampled

@@ -66,10 +66,10 @@ INTERRUPTED = 130
 MANY_ROWS = 1_000_000
 
 RowsFile = Annotated[
-    Path,
+    str,
     Argument(
-        help="Rows: .parquet (a file, a folder or 'rows/*.parquet'), .csv, .npz (arrays X and y) "
-        "or .npy (a matrix)."
+        help="Rows: .parquet (a file, a folder, 'rows/*.parquet' or an address such as "
+        "s3://bucket/rows), .csv, .npz (arrays X and y) or .npy (a matrix)."
     ),
 ]
 CoresetFile = Annotated[Path, Argument(help="A coreset that `corebayes build` wrote.")]
@@ -298,9 +298,7 @@ def certify(
             loaded, data, draws=draws, tol=tol, seed=seed, memory=memory, executor=executor
         )
     if as_json:
-        _print_json(
-            command="certify", coreset=str(coreset), rows=str(rows), **certificate.to_dict()
-        )
+        _print_json(command="certify", coreset=str(coreset), rows=rows, **certificate.to_dict())
     else:
         colour = "green" if certificate.certified else "yellow"
         verdict, _, details = str(certificate).partition("\n")
@@ -344,8 +342,10 @@ def _announce(data: Rows, construction: Any, size: int | None) -> None:
     """What a long run will cost, before it begins; nothing is asked."""
     if data.num_rows < MANY_ROWS:
         return
-    # The model looks at all rows once before the construction does.
-    fewest, most = (1 + passes for passes in expected_passes(construction, size))
+    # One pass checks the rows before the construction sees them, and rows here and there, of
+    # which there are few, may take another.
+    fewest, most = expected_passes(construction, size)
+    fewest, most = fewest + 1, most + 2
     if math.isinf(most):
         passes, total = f"at least {fewest:.0f}", f"at least {fewest * data.num_rows:,.0f}"
     else:
@@ -428,7 +428,7 @@ def _check_output(path: Path, suffix: str) -> None:
         raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} is not there")
 
 
-def _read(rows: Path, columns: Columns) -> Rows:
+def _read(rows: str, columns: Columns) -> Rows:
     with show_steps() as steps:
         steps.begin("reading the rows")
         return read_rows(rows, columns)

@@ -13,6 +13,7 @@ import numpy as np
 import corebayes as cb
 from corebayes.constructions import Construction
 from corebayes.data.frames import import_pyarrow
+from corebayes.data.parquet_files import is_address
 from corebayes.rows import Rows, open_rows
 from corebayes.scan.query import Executor
 from corebayes.types import Coreset, Model
@@ -97,11 +98,16 @@ def make_method(name: str) -> Construction:
     return _named(name, METHODS, "method")()
 
 
-def read_rows(path: Path, columns: Columns) -> Rows:
-    """The rows of a file, of a folder or of all files that match a pattern, checked.
+def read_rows(source: str, columns: Columns, memory: str | None = None) -> Rows:
+    """The rows of a file, of a folder or of all files that match a pattern, opened.
 
     Parquet and .npy are read part by part in every pass; .csv and .npz are held in memory.
     """
+    path = Path(source)
+    if is_address(source):
+        if columns.formula is not None:
+            raise ValueError("--formula is for tables on this machine, not for addresses")
+        return open_rows(source, memory=memory, **columns.named())
     if columns.formula is not None:
         return _read_formula(path, columns.formula, columns)
     if path.suffix in IN_MEMORY and not path.is_dir():
@@ -109,12 +115,12 @@ def read_rows(path: Path, columns: Columns) -> Rows:
             raise FileNotFoundError(f"there is no file {path}")
         if path.suffix == ".npz":
             return _read_npz(path, columns)
-        return open_rows(_read_csv(path), **columns.named())
+        return open_rows(_read_csv(path), memory=memory, **columns.named())
     if path.suffix not in SUFFIXES and not path.is_dir():
         raise ValueError(
             f"cannot read {path}: rows come as {', '.join(SUFFIXES)} or as a folder of .parquet"
         )
-    return open_rows(str(path), **columns.named())
+    return open_rows(source, memory=memory, **columns.named())
 
 
 def columns_of(

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from corebayes.data.arrays import no_rows, row_numbers
+from corebayes.data.arrays import no_rows, row_bytes, row_numbers
 from corebayes.data.checks import Checking, Found, conclude
 from corebayes.data.entry import open_table, refuse
 from corebayes.data.random_rows import random_rows
@@ -23,7 +23,7 @@ from corebayes.data.table import Table, Tally
 from corebayes.scan.budget import as_budget
 from corebayes.scan.fetch import fetch
 from corebayes.scan.inline import Inline
-from corebayes.scan.kept import Kept, joined, row_bytes
+from corebayes.scan.kept import Kept, joined
 from corebayes.scan.meter import Meter
 from corebayes.scan.query import Executor, PassLog, Query, scan
 from corebayes.types import Block, Indices, Points

@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corebayes as cb
-from corebayes.data.parquet import ParquetSource
 from corebayes.data.watch import ChangedDataError
 from corebayes.scan.every_row import Counts
 from tests.opened import checked, read, shards
@@ -109,29 +108,35 @@ def test_wrong_rows_are_refused_as_for_arrays(folder):
 
 
 def test_rows_are_fetched_once_and_only_from_their_row_groups(folder, table, monkeypatch):
-    monkeypatch.setattr("corebayes.data.parquet.PART_ROWS", 100)
+    monkeypatch.setattr("corebayes.data.parquet_files.PART_ROWS", 300)
     monkeypatch.setattr("corebayes.rows.RESERVE_ROWS", 10)
     data = checked(folder, target="y", features=["b"])
-    read = []
-    batches = ParquetSource._batches
-
-    def counting(self, position, groups, names):
-        read.append((position, *groups))
-        for batch in batches(self, position, groups, names):
-            assert batch.num_rows <= 100 and batch.schema.names == ["b", "y"]
-            yield batch
-
-    monkeypatch.setattr(ParquetSource, "_batches", counting)
+    decoded = data.meter.rows_decoded
+    assert decoded == NUM_ROWS
     data.take(np.array([301, 302, 599]))
-    assert read == [(0, 1)]
-    read.clear()
+    assert data.meter.rows_decoded == decoded + 300
     rows = np.random.default_rng(1).permutation(NUM_ROWS)[:500]
     expected = checked(table, target="y", features=["b"]).take(rows)
     same_rows(data.take(rows), expected)
-    assert len(read) == len(set(read)) <= len(shards(data))
-    read.clear()
+    decoded = data.meter.rows_decoded
+    assert decoded <= 2 * NUM_ROWS + 300
     same_rows(data.take(rows[::-1]), expected.take(np.arange(499, -1, -1)))
-    assert not read, "what was fetched once is kept"
+    assert data.meter.rows_decoded == decoded, "what was fetched once is kept"
+
+
+def test_a_large_row_group_is_decoded_by_parts(folder, table, monkeypatch):
+    whole = checked(folder, target="y", counts="n")
+    monkeypatch.setattr("corebayes.data.parquet.WHOLE_BYTES", 0)
+    monkeypatch.setattr("corebayes.data.parquet.PART_ROWS", 70)
+    parts = checked(folder, target="y", counts="n")
+    same_rows(read(parts, 0, NUM_ROWS), read(whole, 0, NUM_ROWS))
+    assert parts.meter.to_dict()["stages"]["checking"] == pytest.approx(
+        whole.meter.to_dict()["stages"]["checking"], abs=60.0
+    )
+    monkeypatch.setattr("corebayes.rows.RESERVE_ROWS", 0)
+    few = checked(folder, target="y", counts="n")
+    rows = np.array([7, 1234, 1235, 2999])
+    same_rows(few.take(rows), whole.take(rows))
 
 
 def test_a_build_from_files_is_the_build_from_memory(folder, table):
@@ -306,7 +311,6 @@ MEASURE = """
 import json, resource, sys
 import numpy as np
 import corebayes as cb
-from corebayes.data.parquet import ParquetSource
 from corebayes.scan.every_row import Counts
 from corebayes.scan.query import Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace

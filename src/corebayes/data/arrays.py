@@ -15,6 +15,14 @@ from numpy.typing import NDArray
 from corebayes.data.table import Tally
 from corebayes.types import Array, Block, Indices
 
+# A part is there as it was decoded, as a matrix, and as the rows picked of it.
+COPIES_OF_A_PART = 3
+
+
+def row_bytes(template: Block) -> int:
+    """Memory for a row as float64, with its count."""
+    return 8 * (1 + sum(int(np.prod(a.shape[1:])) for a in template.fields.values()))
+
 
 def no_rows() -> Indices:
     return np.empty(0, dtype=np.int64)
@@ -61,6 +69,10 @@ class ArrayData:
     @property
     def part_rows(self) -> int:
         return min(self.shard_rows, self.num_rows)
+
+    @property
+    def part_bytes(self) -> int:
+        return COPIES_OF_A_PART * row_bytes(self.template) * self.part_rows
 
     @property
     def template(self) -> Block:

@@ -115,11 +115,12 @@ class BlockSource:
         raise ChangedDataError(
             f"the blocks {found} when read again, at rows {start:,} to "
             f"{start + self.lengths[shard] - 1:,}: every reading must give the same rows in the "
-            "same order (is there a random number, a shuffle or a used-up iterator in it?)"
+            "same order (is there a random number, a shuffle, a query without an order or a "
+            "used-up iterator in it?)"
         )
 
     def __repr__(self) -> str:
-        return f"blocks of {type(self.blocks).__name__}"
+        return f"blocks of {getattr(self.blocks, '__name__', type(self.blocks).__name__)}"
 
 
 def is_blocks(source: Any) -> bool:

@@ -12,7 +12,8 @@ from corebayes.data.blocks import is_blocks, open_blocks
 from corebayes.data.checks import check_lengths
 from corebayes.data.columns import find, from_frame
 from corebayes.data.npy import is_npy, open_npy
-from corebayes.data.parquet import is_parquet, open_parquet
+from corebayes.data.parquet_files import is_parquet, open_parquet
+from corebayes.data.queries import is_query, used_columns
 from corebayes.data.stored import StoredData
 from corebayes.data.table import Table, Tally
 from corebayes.data.watch import path_of
@@ -58,6 +59,11 @@ def _open(
             f"cannot read {path}: rows come from .parquet and .npy files, "
             "or from a folder of .parquet files; read others into a data frame first"
         )
+    if is_query(source):
+        if others is not None:
+            raise ValueError("counts of a query must be one of its columns")
+        query = used_columns(source, target, features, counts)
+        return StoredData(source=open_blocks(query, _Enter(target, features, counts), tally))
     if frames.as_frame(source) is None and not frames.is_series(source) and is_blocks(source):
         if others is not None:
             raise ValueError("counts of blocks must be a column: each block has its own rows")

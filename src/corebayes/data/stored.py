@@ -17,7 +17,13 @@ from typing import Protocol
 
 import numpy as np
 
-from corebayes.data.arrays import concatenated, no_rows, usable
+from corebayes.data.arrays import (
+    COPIES_OF_A_PART,
+    concatenated,
+    no_rows,
+    row_bytes,
+    usable,
+)
 from corebayes.data.table import Tally
 from corebayes.types import Array, Block, Indices
 
@@ -119,7 +125,14 @@ class StoredData:
 
     @property
     def part_rows(self) -> int:
-        return min(PART_ROWS, int(np.diff(self._starts).max()))
+        return int(np.diff(self._starts).max())
+
+    @property
+    def part_bytes(self) -> int:
+        own = getattr(self.source, "part_bytes", None)
+        if own is not None:
+            return own
+        return COPIES_OF_A_PART * row_bytes(self.template) * self.part_rows
 
     def parts(
         self, start: int, stop: int, rows: Indices | None, tally: Tally

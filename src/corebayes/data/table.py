@@ -45,6 +45,11 @@ class Table(Protocol):
         ...
 
     @property
+    def part_bytes(self) -> int:
+        """Memory for a part while it is read."""
+        ...
+
+    @property
     def scattered(self) -> bool:
         """Whether single rows can be read without those around them."""
         ...

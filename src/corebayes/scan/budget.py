@@ -16,17 +16,15 @@ from numbers import Real
 from typing import Any
 
 from corebayes.data.table import Table
-from corebayes.scan.kept import row_bytes
 from corebayes.scan.query import BLOCK_VALUES, Query
 
 UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 BINARY_UNITS = {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-# What Python, NumPy, SciPy, pyarrow and numba take before any row is read: 195 MB measured.
-LIBRARIES = 200_000_000
+# What Python, NumPy, SciPy, pyarrow and numba take before any row is read: 262 MB measured; and
+# what nutpie, which draws with NUTS, takes beside them: 100 MB.
+LIBRARIES, SAMPLING = 265_000_000, 105_000_000
 # Arrays of a block's size that a tangent space holds at once, at most.
 ARRAYS_OF_A_BLOCK = 6
-# A part is there as it was decoded, as a matrix, and as the rows picked of it.
-COPIES_OF_A_PART = 3
 # Fewer rows in a block are not worth the calls.
 MIN_ROWS = 16
 
@@ -36,6 +34,16 @@ class Budget:
     """Bytes that a process may take in all."""
 
     num_bytes: int
+    libraries: int = LIBRARIES
+
+    @property
+    def left(self) -> int:
+        """What the libraries leave for rows and numbers."""
+        return self.num_bytes - self.libraries
+
+    def with_sampling(self) -> Budget:
+        """The budget of a process that also draws with NUTS."""
+        return Budget(self.num_bytes, LIBRARIES + SAMPLING)
 
     def block_rows(self, query: Query[Any], data: Table) -> int:
         """Rows to answer for at once; an error, before anything is allocated, when none fit."""
@@ -43,29 +51,29 @@ class Budget:
         # What the query says of its own accord, or what its rows would fill a block with.
         width = int(getattr(query, "width", max(1, BLOCK_VALUES // rows)))
         of_a_row = 8 * ARRAYS_OF_A_BLOCK * width
-        fitting = (self.num_bytes - LIBRARIES - _part_bytes(data)) // of_a_row
+        fitting = (self.left - data.part_bytes) // of_a_row
         if fitting < min(rows, MIN_ROWS):
-            needed = LIBRARIES + _part_bytes(data) + of_a_row * min(rows, MIN_ROWS)
+            needed = self.libraries + data.part_bytes + of_a_row * min(rows, MIN_ROWS)
             raise self._refusal(data, needed, f"{width:,} numbers for each row of a block")
         return int(min(rows, fitting))
 
     def num_threads(self, data: Table) -> int:
         """Threads whose parts and blocks fit side by side; an error when not even one does."""
-        part, block = _part_bytes(data), 8 * ARRAYS_OF_A_BLOCK * BLOCK_VALUES
-        left = self.num_bytes - LIBRARIES
+        part, block = data.part_bytes, 8 * ARRAYS_OF_A_BLOCK * BLOCK_VALUES
+        left = self.left
         if left < part:
-            raise self._refusal(data, LIBRARIES + part, "nothing but the rows")
+            raise self._refusal(data, self.libraries + part, "nothing but the rows")
         return max(1, min(os.cpu_count() or 1, left // (part + block)))
 
     def kept_bytes(self, most: int) -> int:
         """Memory for rows that are kept: a sixteenth of what the libraries leave."""
-        return max(0, min(most, (self.num_bytes - LIBRARIES) // 16))
+        return max(0, min(most, self.left // 16))
 
     def _refusal(self, data: Table, needed: int, what: str) -> MemoryBudgetError:
         return MemoryBudgetError(
             f"memory={written(self.num_bytes)} is not enough: Python and its libraries take "
-            f"{written(LIBRARIES)}, {data.part_rows:,} rows read at once "
-            f"{written(_part_bytes(data))}, and with {what} that makes {written(needed)}; give at "
+            f"{written(self.libraries)}, {data.part_rows:,} rows read at once "
+            f"{written(data.part_bytes)}, and with {what} that makes {written(needed)}; give at "
             "least that, or use fewer draws, fewer columns or smaller shards"
         )
 
@@ -110,8 +118,3 @@ def _parsed(text: str) -> int:
             f'memory must be a positive size such as "500MB", "2GB" or "1.5GiB", got {text!r}'
         )
     return int(float(match[1]) * size)
-
-
-def _part_bytes(data: Table) -> int:
-    """Memory for the rows that are read at once."""
-    return COPIES_OF_A_PART * row_bytes(data.template) * data.part_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.data.arrays import concatenated
+from corebayes.data.arrays import concatenated, row_bytes
 from corebayes.types import Block, Indices, Points
 
 
@@ -47,11 +47,6 @@ class Kept:
         both = self.points.append(points)
         numbers, first = np.unique(both.indices, return_index=True)
         self.points = Points(numbers, both.rows.take(first))
-
-
-def row_bytes(template: Block) -> int:
-    """Memory for a row as float64, with its count."""
-    return 8 * (1 + sum(int(np.prod(a.shape[1:])) for a in template.fields.values()))
 
 
 def joined(template: Block, pieces: tuple[Points, ...]) -> Points:
