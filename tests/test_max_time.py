@@ -26,7 +26,7 @@ class Endless(cb.Uniform):
     def step(self, rng, problem, state):
         if problem.rows_scanned == 0:
             state, _ = super().step(rng, problem, state)
-            problem.rows_scanned += 1
+            problem.data.meter.ask(1)
             return state, Info(None)
         geometry = MonteCarlo(num_draws=50, sampler=Slow())
         space = geometry.space(rng, problem, state.points, state.weights)

@@ -21,13 +21,11 @@ Answer = TypeVar("Answer")
 
 @dataclass
 class Problem:
-    """A bound model and the door to its rows; counts the rows that were asked."""
+    """A bound model and the door to its rows."""
 
     model: Model
     data: Rows
     """Anything that `open_rows` takes."""
-    rows_scanned: int = 0
-    """Rows that passes went over, by this run or by the one that it goes on from."""
     closed_form: Any = field(default=None, repr=False)
     """What the closed-form geometry derives from the statistics, once."""
 
@@ -37,8 +35,12 @@ class Problem:
 
     def ask(self, query: Query[Answer], rows: Indices | None = None) -> Answer:
         """One pass over all rows, or over the given sorted row numbers."""
-        self.rows_scanned += self.data.num_rows if rows is None else rows.size
         return self.data.ask(query, rows)
+
+    @property
+    def rows_scanned(self) -> int:
+        """Rows that passes went over, by this run or by the one that it goes on from."""
+        return self.data.meter.rows_asked
 
     def check_time(self) -> None:
         """Raise when the deadline has passed; asked before anything that takes long."""

@@ -109,12 +109,10 @@ class Rows:
             self.executor = Inline(threads=self.budget.num_threads(self._table))
 
     def using(self, *, executor: Executor | None = None, memory: Any = None) -> Rows:
-        """The same rows for one run: with an executor, budget, journal and deadline of its own.
-
-        What it reads is counted here as well.
-        """
+        """The same rows for one run, which may have an executor, budget, journal and deadline of
+        its own. What it reads is counted here as well."""
         other = copy.copy(self)
-        other.meter, other.log, other.deadline = Meter(parent=self.meter), None, None
+        other.meter = Meter(parent=self.meter)
         if executor is not None or memory is not None:
             other._set(executor or self.executor, self.budget if memory is None else memory)
         return other
@@ -196,6 +194,7 @@ class Rows:
         """The answer of all rows, or of the given sorted row numbers. Cost: one pass over them."""
         self.check()
         self.check_time()
+        self.meter.ask(self.num_rows if numbers is None else numbers.size)
         kept = self._behind.kept
         if numbers is not None and kept is not None and kept.holds(numbers):
             rows = query.block_rows

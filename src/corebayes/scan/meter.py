@@ -27,6 +27,8 @@ class Meter:
     stages: dict[str, Stage] = field(default_factory=dict[str, Stage])
     parent: Meter | None = None
     """Counts as well."""
+    rows_asked: int = 0
+    """Rows that passes went over, by this run or by the one that it goes on from."""
     _under_way: list[str] = field(default_factory=list[str])
     _since: float = 0.0
 
@@ -37,6 +39,12 @@ class Meter:
         stage.bytes_read += tally.num_bytes
         if self.parent is not None:
             self.parent.add(tally)
+
+    def ask(self, num_rows: int) -> None:
+        """A pass over so many rows."""
+        self.rows_asked += num_rows
+        if self.parent is not None:
+            self.parent.ask(num_rows)
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
