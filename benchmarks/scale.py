@@ -124,7 +124,7 @@ def make_executor(engine: str) -> Any:
 
 
 def run(what: Any, *arguments: Any, source: str | None = None) -> dict[str, Any]:
-    """One measurement in a process of its own; `refused` is what a budget that is too small says."""
+    """One measurement in a process of its own; `refused` if the budget is too small."""
     command = [sys.executable, "-m", "benchmarks.scale", "--measure", what.__name__]
     environment = dict(os.environ)
     if source is not None:

@@ -98,7 +98,7 @@ def draw_tangent(figure: Figure) -> None:
     some = np.arange(6)
     points = Points(some, data.take(some))
     space = cb.Hermite(order=2).space(rng, problem, points, np.ones(some.size))
-    rows = data.read(0, data.num_rows)
+    rows = data.take(np.arange(0, data.num_rows))
     vectors = space.embed(rows)
     total = space.total(rows).element
     every = np.array(
@@ -149,7 +149,7 @@ def draw_temperatures(figure: Figure) -> None:
     axes = figure.subplots(1, 2)
     data = open_rows((X, y))
     model = cb.LogisticRegression().bind(data)
-    rows = data.read(0, data.num_rows)
+    rows = data.take(np.arange(0, data.num_rows))
     temperatures = [0.0, *(4.0**-k for k in range(6, -1, -1))]
     shades = matplotlib.colormaps["Blues"](np.linspace(0.25, 0.95, len(temperatures)))
     for temperature, shade in zip(temperatures, shades, strict=True):

@@ -120,7 +120,7 @@ class TestLogRatios:
         model, data = logistic()
         coreset = near(model, data, share=0.5)
         draws = standard_normals(50, model.dim)
-        block = data.read(0, data.num_rows)
+        block = data.take(np.arange(0, data.num_rows))
         direct = model.potentials(draws, block).sum(axis=0)
         direct -= coreset.weights @ model.potentials(draws, coreset.rows)
         np.testing.assert_allclose(
@@ -131,7 +131,7 @@ class TestLogRatios:
         model, data = linear(num_rows=20)
         coreset = near(model, data)
         draws = standard_normals(9000, model.dim)
-        all_at_once = model.sum_potentials(draws, data.read(0, data.num_rows))
+        all_at_once = model.sum_potentials(draws, data.take(np.arange(0, data.num_rows)))
         all_at_once -= model.sum_potentials(draws, coreset.rows, coreset.weights)
         np.testing.assert_allclose(
             log_ratios(coreset, data, draws), all_at_once - all_at_once.mean(), atol=1e-8
@@ -139,7 +139,7 @@ class TestLogRatios:
 
     def test_counts_repeat_rows(self) -> None:
         model, data = linear(num_rows=20)
-        block = data.read(0, 20)
+        block = data.take(np.arange(0, 20))
         counts = np.arange(20.0) % 4
         counted = open_rows((block.X, block.y), counts=counts)
         times = np.repeat(np.arange(20), counts.astype(int))

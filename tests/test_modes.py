@@ -10,7 +10,6 @@ import pytest
 from corebayes.models import CustomModel
 from corebayes.modes import unvisited_mode
 from corebayes.rows import open_rows
-from corebayes.scan.inline import Inline
 from tests.coresets import standard_normals, weighted
 
 
@@ -29,7 +28,7 @@ def mixture(shares: Any, means: Any, sds: Any, num_rows: int = 4) -> tuple[Any, 
 
 def find(model: Any, data: Any, weights: Any, draws: Any) -> str | None:
     coreset = weighted(model, data, np.arange(data.num_rows), weights)
-    return unvisited_mode(np.random.default_rng(0), coreset, data, draws, Inline())
+    return unvisited_mode(np.random.default_rng(0), coreset, data, draws)
 
 
 def test_visited_modes_are_no_trouble() -> None:
@@ -73,8 +72,8 @@ def test_a_mode_of_the_full_posterior_alone(num_rows: int) -> None:
     kept = np.arange(num_rows // 2, num_rows)
     coreset = weighted(model, data, kept, 1.0)
     draws = 8.0 + standard_normals(200, 1) / np.sqrt(num_rows)
-    reason = unvisited_mode(np.random.default_rng(0), coreset, data, draws, Inline())
+    reason = unvisited_mode(np.random.default_rng(0), coreset, data, draws)
     assert reason is not None and "the full posterior has a mode near θ = (-7.9" in reason
     both = np.concatenate([draws, -draws])
     everything = weighted(model, data, np.arange(num_rows), 1.0)
-    assert unvisited_mode(np.random.default_rng(0), everything, data, both, Inline()) is None
+    assert unvisited_mode(np.random.default_rng(0), everything, data, both) is None

@@ -238,6 +238,11 @@ def test_names_of_folders_are_columns(tmp_path, table):
     data = checked(tmp_path, target="y", features=["year", "a"])
     assert read(data, 0, 10).X[:, 0].tolist() == [2023.0] * 5 + [2024.0] * 5
     assert data.take(np.array([7])).X[0, 0] == 2024.0
+    between = checked(tmp_path, target="y", features=["a", "year", "b"])
+    assert read(between, 0, 10).X[:, 1].tolist() == [2023.0] * 5 + [2024.0] * 5
+    for place, name in ((0, "a"), (2, "b")):
+        expected = table.column(name).to_numpy()[:5]
+        np.testing.assert_array_equal(read(between, 5, 10).X[:, place], expected)
 
 
 def test_a_filtered_dataset_is_refused(folder):

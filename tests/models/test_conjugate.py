@@ -37,7 +37,7 @@ def problem(model, num_rows=25, seed=0):
     X = rng.normal(size=(num_rows, 3)) * [1.0, 2.0, 0.5] + [1.0, 0.0, -2.0]
     y = X @ [0.5, -1.0, 2.0] + rng.normal(size=num_rows)
     data = open_rows(X if isinstance(model, GaussianMean) else (X, y))
-    return model.bind(data), data.read(0, num_rows), rng.uniform(0.0, 3.0, size=num_rows)
+    return model.bind(data), data.take(np.arange(0, num_rows)), rng.uniform(0.0, 3.0, size=num_rows)
 
 
 def log_posterior(model, block, weights):
@@ -152,8 +152,8 @@ def test_mean_potentials_far_from_zero_keep_their_digits():
     near = GaussianMean(0.5).bind(open_rows(X))
     far = GaussianMean(0.5).bind(open_rows(X + 2.0**30))
     np.testing.assert_allclose(
-        far.potentials(draws + 2.0**30, open_rows(X + 2.0**30).read(0, 10)),
-        near.potentials(draws, open_rows(X).read(0, 10)),
+        far.potentials(draws + 2.0**30, open_rows(X + 2.0**30).take(np.arange(10))),
+        near.potentials(draws, open_rows(X).take(np.arange(10))),
         rtol=1e-5,
     )
 
@@ -163,7 +163,9 @@ def test_huge_weights_on_dependent_columns_stay_positive_definite(scale):
     x = np.array([[1.0, 1.0 / 3.0, 0.7]])
     with pytest.warns(UserWarning, match="proportional"):
         model = LinearRegression(1e-4).bind(open_rows((scale * x, [2.0 * scale])))
-    statistics = model.statistics(open_rows((scale * x, [2.0 * scale])).read(0, 1), np.array([1e7]))
+    statistics = model.statistics(
+        open_rows((scale * x, [2.0 * scale])).take(np.array([0])), np.array([1e7])
+    )
     posterior = model.posterior(statistics)
     assert np.all(np.isfinite(posterior.factor))
     assert x[0] @ posterior.mean == pytest.approx(2.0, rel=1e-6)

@@ -25,7 +25,7 @@ families = pytest.mark.parametrize("family", FAMILIES, ids=NAMES)
 @pytest.fixture
 def bound(family: Family):
     data = family.data()
-    return family.model.bind(data), data.read(0, data.num_rows)
+    return family.model.bind(data), data.take(np.arange(0, data.num_rows))
 
 
 @families
@@ -50,7 +50,7 @@ def test_out_is_filled_and_returned(family, bound):
 @families
 def test_sums_are_of_the_potentials(family):
     data = family.data(num_rows=1300)
-    model, block = family.model.bind(data), data.read(0, 1300)
+    model, block = family.model.bind(data), data.take(np.arange(0, 1300))
     rng = np.random.default_rng(2)
     draws, weights = rng.normal(size=(6, 3)), rng.uniform(size=1300)
     potentials = model.potentials(draws, block)
@@ -196,7 +196,7 @@ def test_counts_are_repetitions(family, bound):
 @families
 def test_threads_do_not_share_buffers(family):
     data = family.data(num_rows=512)
-    model, block = family.model.bind(data), data.read(0, 512)
+    model, block = family.model.bind(data), data.take(np.arange(0, 512))
     many = [np.random.default_rng(seed).normal(size=(40, 3)) for seed in range(24)]
     alone = [model.sum_potentials(draws, block) for draws in many]
     with ThreadPoolExecutor(4) as pool:
@@ -208,7 +208,7 @@ def test_more_values_than_a_kept_buffer():
     rng = np.random.default_rng(9)
     X, y = rng.normal(size=(300, 2)), rng.integers(0, 2, size=300)
     model = LogisticRegression().bind(open_rows((X, y)))
-    block = open_rows((X, y)).read(0, 300)
+    block = open_rows((X, y)).take(np.arange(300))
     draws = rng.normal(size=(LARGEST_KEPT // 300 + 100, 2))
     np.testing.assert_allclose(
         model.sum_potentials(draws, block)[-3:],
@@ -243,7 +243,7 @@ def test_the_family_of_the_documentation_works():
     rng = np.random.default_rng(10)
     X, y = rng.normal(size=(30, 2)), rng.exponential(size=30)
     model = scope["ExponentialRegression"]().bind(open_rows((X, y)))
-    block, draws = open_rows((X, y)).read(0, 30), rng.normal(size=(4, 2))
+    block, draws = open_rows((X, y)).take(np.arange(30)), rng.normal(size=(4, 2))
     expected = stats.expon.logpdf(y[:, None], scale=np.exp(-X @ draws.T))
     np.testing.assert_allclose(model.potentials(draws, block), expected, rtol=1e-12)
     weights = rng.uniform(size=30)

@@ -16,6 +16,7 @@ from corebayes.scan.query import Pass, Shard, Totals
 from corebayes.steps import Watched
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 from tests.coresets import exact_kl, linear, logistic, near, posteriors, weighted
+from tests.opened import table
 
 
 def test_the_correction_leads_to_the_full_posterior():
@@ -137,9 +138,9 @@ def test_durations_read_well():
 def test_a_watched_pass_gives_the_same_answers_and_says_how_far_it_is():
     model, data = logistic(num_rows=200)
     query = Totals(MonteCarloSpace(model, np.random.default_rng(0).normal(size=(5, 3))))
-    work, shards = Pass(query, data, 64), [Shard(0, 70, None), Shard(70, 200, None)]
+    work, shards = Pass(query, table(data), 64), [Shard(0, 70, None), Shard(70, 200, None)]
     seen = []
-    plain = [answer.total for answer in Inline().map(work, shards)]
+    plain = [answer.total for answer, _ in Inline().map(work, shards)]
     watched = Watched(Inline(), lambda *now: seen.append(now)).map(work, shards)
-    assert np.array_equal([answer.total for answer in watched], plain)
+    assert np.array_equal([answer.total for answer, _ in watched], plain)
     assert seen == [(0, 200), (70, 200), (200, 200)]

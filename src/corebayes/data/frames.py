@@ -166,13 +166,16 @@ def arrow_column(column: Any) -> Array:
     return column.to_numpy(zero_copy_only=False)
 
 
-def side_by_side(columns: Sequence[Array], values: Array | None = None) -> Array:
-    """Columns as a matrix in C order, filled a few thousand rows at a time: they stay in a core's
-    cache while their neighbours are written."""
+def side_by_side(
+    columns: Sequence[Array], values: Array | None = None, places: Sequence[int] | None = None
+) -> Array:
+    """Columns at these places of a matrix in C order, by default a new one; filled a few thousand
+    rows at a time: they stay in a core's cache while their neighbours are written."""
     if values is None:
         values = np.empty((len(columns[0]), len(columns)))
+    places = range(len(columns)) if places is None else places
     for start in range(0, len(values), TILE_ROWS):
-        for place, column in enumerate(columns):
+        for place, column in zip(places, columns, strict=True):
             values[start : start + TILE_ROWS, place] = column[start : start + TILE_ROWS]
     return values
 

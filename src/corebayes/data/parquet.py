@@ -117,32 +117,33 @@ class ParquetSource:
         """A few columns at a time, so that Arrow holds little."""
         names, picked = self._stored(piece), slice(None) if positions is None else positions
         features = {name: place for place, name in enumerate(self.roles.features)}
-        X, others, length = np.empty((0, 0)), dict[str, Array](), 0
+        matrix, others, length = np.empty((0, 0)), dict[str, Array](), 0
         for first in range(0, len(names), COLUMNS_AT_ONCE):
             some = names[first : first + COLUMNS_AT_ONCE]
             table = file.read_row_groups(groups, columns=some, use_threads=False)
             columns = [arrow_column(table.column(name))[picked] for name in some]
             if first == 0:
                 length = table.num_rows
-                X = np.empty((len(columns[0]), len(features)))
+                matrix = np.empty((len(columns[0]), len(features)))
             inside = [k for k, name in enumerate(some) if name in features]
-            if inside:
-                place = features[some[inside[0]]]
-                side_by_side([columns[k] for k in inside], X[:, place : place + len(inside)])
+            places = [features[some[k]] for k in inside]
+            side_by_side([columns[k] for k in inside], matrix, places)
             others |= {n: columns[k].copy() for k, n in enumerate(some) if n not in features}
         for name, value in piece.constants.items():
             if name in features:
-                X[:, features[name]] = value
+                matrix[:, features[name]] = value
             else:
-                others[name] = np.full(len(X), value)
+                others[name] = np.full(len(matrix), value)
         tally.rows += length
-        yield self._labelled(X, others)
+        yield self._labelled(matrix, others)
 
     def _by_parts(
         self, file: Any, piece: Piece, groups: Any, positions: Indices | None, tally: Tally
     ) -> Iterator[Block]:
         """All columns of some rows at a time; nothing is read beyond the last row asked for."""
         first, passed, names = 0, 0, self._stored(piece)
+        batch: Any
+        columns: dict[str, Array]
         for batch in file.iter_batches(
             batch_size=PART_ROWS, row_groups=groups, columns=names, use_threads=False
         ):

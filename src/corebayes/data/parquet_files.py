@@ -81,7 +81,7 @@ def _dataset(source: Any) -> Any:
     import_pyarrow()
     datasets = import_pyarrow("pyarrow.dataset")
     given = cast(Sequence[Any], source if isinstance(source, list | tuple) else [source])
-    paths = [os.fspath(path) for path in given]
+    paths: list[str] = [os.fspath(path) for path in given]
     remote = [address for path in paths if (address := Address.of(path)) is not None]
     if remote and (len(remote) < len(paths) or len({(a.scheme, a.query) for a in remote}) > 1):
         raise ValueError("addresses must be of one place: not of several, nor mixed with paths")
