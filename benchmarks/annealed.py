@@ -28,8 +28,8 @@ from benchmarks import datasets, two_modes
 from benchmarks.flights import flights
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
+from corebayes.rows import open_rows
 from corebayes.samplers.laplace import Laplace, full_posterior
 from corebayes.types import Coreset, Data
 
@@ -78,7 +78,7 @@ def small_sets(folder: str | None) -> list[Check]:
     # Whoever is first pays for imports and compiled kernels.
     cb.build(cb.LogisticRegression(), datasets.logistic(seed=1, num_rows=500), size=5)
     for name, oracle in ORACLE.items():
-        data = as_data(datasets.regression(stored, name))
+        data = open_rows(datasets.regression(stored, name))
         model = cb.LogisticRegression() if name in datasets.LOGISTIC else cb.PoissonRegression()
         coresets, seconds = timed_path(model, data, SIZES)
         bound = coresets[0].model
@@ -100,11 +100,11 @@ def small_sets(folder: str | None) -> list[Check]:
 
 
 def gaussian() -> list[Check]:
-    data = as_data(datasets.gaussian(seed=0))
+    data = open_rows(datasets.gaussian(seed=0))
     cb.build(cb.GaussianMean(1.0), data, size=5)
     coresets, seconds = timed_path(cb.GaussianMean(1.0), data, list(GAUSSIAN))
     full = coresets[0].model.posterior(
-        coresets[0].model.statistics(data.read(0, 1000), np.ones(1000))
+        coresets[0].model.statistics(data.take(np.arange(0, 1000)), np.ones(1000))
     )
     kls = [gaussian_kl(laplace_fit(coreset), full) for coreset in coresets]
     print("\nGaussian, d = 200, N = 1000: exact KL")
@@ -123,7 +123,7 @@ def rbf(folder: str | None) -> list[Check]:
     features, y, settings = datasets.house_prices(datasets.data_folder(folder), seed=0)
     prior = cb.Normal(settings["mean"], float(np.sqrt(settings["second"])))
     model = cb.LinearRegression(noise_sd=float(np.sqrt(settings["variance"])), prior=prior)
-    data, sizes = as_data((features, y)), (10, 20, 50, 100, 300)
+    data, sizes = open_rows((features, y)), (10, 20, 50, 100, 300)
     with warnings.catch_warnings():
         # 301 radial functions on a county are nearly dependent, and the model says so.
         warnings.simplefilter("ignore", UserWarning)
@@ -148,7 +148,7 @@ def rbf(folder: str | None) -> list[Check]:
 
 def real_rows(name: str, model: Any, rows: Any) -> list[Check]:
     """One large real data set: as many points as quadratics have coefficients."""
-    data = as_data(rows)
+    data = open_rows(rows)
     dim = rows[0].shape[1]
     size = dim * (dim + 3) // 2 + 1
     began = time.process_time()
@@ -186,7 +186,7 @@ def peak_megabytes(*, reset: bool = False) -> float:
 def measure_scale(num_rows: int, dim: int, size: int) -> None:
     """One build in its own process, so that its peak memory above the data can be read off."""
     X, y = datasets.logistic(seed=0, num_rows=num_rows, dim=dim)
-    data = as_data((X, y))
+    data = open_rows((X, y))
     cb.build(cb.LogisticRegression(), (X[:3000], y[:3000]), size=5, progress=False)
     before = peak_megabytes(reset=True)
     wall, cpu = time.perf_counter(), time.process_time()

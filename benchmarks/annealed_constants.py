@@ -17,8 +17,8 @@ import numpy as np
 
 import corebayes as cb
 from corebayes.constructions.annealed import choose, grow, march, polish, view
-from corebayes.data import as_data
 from corebayes.diagnostics import laplace_kl
+from corebayes.rows import open_rows
 
 CONSTANTS = {
     march: ("TOO_FAR", "TOO_SHORT", "NEARLY_THERE", "FIRST_ROWS", "FIRST_SHARE"),
@@ -61,7 +61,7 @@ def measured() -> np.ndarray:
     for model, rows, options in PROBLEMS:
         for seed in SEEDS:
             coreset = cb.build(model, rows, seed=seed, **options)
-            found.append((laplace_kl(coreset, as_data(rows)), coreset.provenance["passes"]))
+            found.append((laplace_kl(coreset, open_rows(rows)), coreset.provenance["passes"]))
     return np.log(np.maximum(found, 1e-12))
 
 

@@ -28,10 +28,10 @@ from benchmarks.flights import flights
 
 import corebayes as cb
 import corebayes.constructions as constructions
-from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
 from corebayes.method_plots import Medians, draw_methods, place_of
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace, full_posterior
 from corebayes.scan.inline import one_blas_thread
@@ -100,7 +100,7 @@ def all_methods() -> dict[str, Any]:
 
 def load(name: str, folder: str | None) -> Task:
     model, rows = _model_and_rows(name, folder)
-    data = as_data(rows)
+    data = open_rows(rows)
     with warnings.catch_warnings():
         # 301 radial functions on a county are nearly dependent, and the model says so.
         warnings.simplefilter("ignore", UserWarning)

@@ -64,15 +64,15 @@ def pass_of(name: str, X: np.ndarray, y: np.ndarray, draws: np.ndarray) -> Calla
     if name == "naive":
         return lambda: naive(X, y, draws)
     import corebayes as cb
-    from corebayes.data import as_data
     from corebayes.problem import Problem
+    from corebayes.rows import open_rows
     from corebayes.samplers.laplace import full_posterior
     from corebayes.scan.query import BestRows
     from corebayes.tangent.geometry import scanned_total
     from corebayes.tangent.hermite import HermiteSpace
     from corebayes.tangent.monte_carlo import MonteCarloSpace
 
-    data = as_data((X, y))
+    data = open_rows((X, y))
     problem = Problem(cb.LogisticRegression().bind(data), data)
     if name == "hermite":
         mean, factor = full_posterior(problem.model, data)

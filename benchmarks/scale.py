@@ -1,18 +1,18 @@
-"""Rows that do not fit: time, memory and workers on Parquet files.
+"""Rows that do not fit: CPU, rows decoded, memory and workers on Parquet files.
 
-    python -m benchmarks.scale [--rows 1000000 10000000]
+    python -m benchmarks.scale [--against ../corebayes-0.1.0/src] [--engines]
 
-Ten float64 columns and a logistic target are generated into a temporary folder, which is deleted
-afterwards. Every build runs in a process of its own whose private memory is capped (RLIMIT_DATA)
-and reports its peak resident memory. The limit counts what is reserved and not only what is used,
-so there Arrow takes the system's allocator, whose reserve is small. Engines are compared by passes
-without a cap, in turns, since machines have slow spells: the best of them counts. Free cores are
-needed for the figures of several workers to mean anything.
+Float64 columns and a logistic target are generated into a temporary folder, which is deleted
+afterwards. Every figure comes from a process of its own; CPU seconds are compared within one run,
+beside one plain pyarrow read of the same row groups one by one, since machines have slow spells.
+`--against` also builds with an earlier version's source. `--engines` compares passes on threads,
+processes and Dask, for which free cores are needed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -25,195 +25,198 @@ from typing import Any
 
 import numpy as np
 
-DIM = 10
-ROW_GROUP = 131_072
-CAP_MEGABYTES = 600
-# Without these a gigabyte is reserved before the first row is read.
-SMALL_RESERVE = {
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "MALLOC_ARENA_MAX": "2",
-    "OPENBLAS_NUM_THREADS": "1",
-}
+BUDGET = 400
 
 
-def generate(folder: Path, num_rows: int, seed: int = 0) -> Path:
-    """Files of at most a million rows, one row group in memory at a time."""
+def generate(path: Path, num_rows: int, dim: int = 10, group: int = 131_072) -> Path:
+    """One file, one row group in memory at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = folder / f"rows-{num_rows}"
-    rows.mkdir()
-    rng = np.random.default_rng(seed)
-    theta = np.linspace(-1.0, 1.0, DIM)
-    for file, first in enumerate(range(0, num_rows, 8 * ROW_GROUP)):
-        writer = None
-        for start in range(first, min(first + 8 * ROW_GROUP, num_rows), ROW_GROUP):
-            size = min(ROW_GROUP, num_rows - start)
-            X = rng.standard_normal((size, DIM))
-            y = (rng.random(size) < 1.0 / (1.0 + np.exp(-X @ theta))).astype(float)
-            table = pa.table({**{f"x{k}": X[:, k] for k in range(DIM)}, "delayed": y})
-            writer = writer or pq.ParquetWriter(rows / f"{file:04}.parquet", table.schema)
-            writer.write_table(table)
-        assert writer is not None
-        writer.close()
-    return rows
+    rng = np.random.default_rng(0)
+    theta = np.linspace(-1.0, 1.0, dim)
+    writer = None
+    for start in range(0, num_rows, max(group, 100_000)):
+        size = min(max(group, 100_000), num_rows - start)
+        X = rng.standard_normal((size, dim))
+        y = (rng.random(size) < 1.0 / (1.0 + np.exp(-X @ theta))).astype(float)
+        table = pa.table({**{f"x{k}": X[:, k] for k in range(dim)}, "delayed": y})
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table, row_group_size=group)
+    assert writer is not None
+    writer.close()
+    return path
 
 
-def measure(rows: str, engine: str, what: str) -> None:
-    """One build, or passes alone, in this process; prints a line of JSON."""
-    if what == "build":
-        limit = CAP_MEGABYTES * 10**6
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+def plain(rows: str) -> dict[str, Any]:
+    """All row groups one by one, as pyarrow reads them; its import is not counted."""
+    import pyarrow.parquet as pq
+
+    began = time.process_time()
+    file = pq.ParquetFile(rows)
+    for group in range(file.num_row_groups):
+        file.read_row_group(group)
+    return {"cpu": time.process_time() - began}
+
+
+def build(rows: str, size: str = "100", memory: str = "") -> dict[str, Any]:
     import corebayes as cb
 
-    began = time.perf_counter()
-    with make_executor(engine) as executor:
-        result = build(rows, executor) if what == "build" else passes(rows, executor)
-    result["total"] = time.perf_counter() - began
-    result["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-    result["version"] = cb.__version__
-    print(json.dumps(result))
-
-
-def build(rows: str, executor: Any) -> dict[str, Any]:
-    import corebayes as cb
-
-    began = time.perf_counter()
+    began = time.process_time()
     coreset = cb.build(
-        cb.LogisticRegression(),
-        rows,
-        target="delayed",
-        size=100,
-        memory=f"{CAP_MEGABYTES}MB",
-        executor=executor,
+        cb.LogisticRegression(), rows, target="delayed", size=int(size), memory=memory or None
     )
-    seconds = time.perf_counter() - began
-    return {"seconds": seconds, "passes": coreset.provenance["passes"], "size": coreset.size}
+    found = {"cpu": time.process_time() - began, "passes": coreset.provenance["passes"]}
+    decoded = coreset.provenance.get("rows_decoded")
+    coreset.save(f"{rows}.coreset.parquet")
+    return {**found, "decoded": None if decoded is None else decoded / coreset.num_rows}
 
 
-def passes(rows: str, executor: Any, number: int = 3) -> dict[str, Any]:
-    """The best of a few passes at 100 draws, after one that starts the workers."""
+def certify(rows: str, memory: str) -> dict[str, Any]:
     import corebayes as cb
-    from corebayes.data import as_data
-    from corebayes.scan.inline import Inline
-    from corebayes.scan.query import Totals, scan
+
+    coreset = cb.load(f"{rows}.coreset.parquet")
+    return {"certified": cb.certify(coreset, rows, target="delayed", memory=memory).certified}
+
+
+def report(rows: str, memory: str) -> dict[str, Any]:
+    import corebayes as cb
+
+    coreset = cb.load(f"{rows}.coreset.parquet")
+    cb.report(coreset, rows, target="delayed", memory=memory, out=f"{rows}.html")
+    return {}
+
+
+def passes(rows: str, engine: str) -> dict[str, Any]:
+    """The best of three passes at 100 draws, after one that starts the workers."""
+    import corebayes as cb
+    from corebayes.scan.query import Totals
     from corebayes.tangent.monte_carlo import MonteCarloSpace
 
-    data = as_data(rows, target="delayed")
-    model = cb.LogisticRegression().with_names(data.column_names)
-    draws = np.random.default_rng(0).normal(size=(100, DIM))
-    query = Totals(MonteCarloSpace(model, draws))
-    seconds: list[float] = []
-    for _ in range(1 + number):
-        began = time.perf_counter()
-        answer = scan(query, data, executor or Inline())
-        seconds.append(time.perf_counter() - began)
+    with make_executor(engine) as executor:
+        opened = cb.open(rows, target="delayed", executor=executor).check()
+        model = cb.LogisticRegression().with_names(opened.column_names)
+        draws = np.random.default_rng(0).normal(size=(100, model.dim))
+        seconds: list[float] = []
+        for _ in range(4):
+            began = time.perf_counter()
+            answer = opened.ask(Totals(MonteCarloSpace(model, draws)))
+            seconds.append(time.perf_counter() - began)
     return {"seconds": min(seconds[1:]), "bits": answer.total.tobytes().hex()}
 
 
+@contextlib.contextmanager
 def make_executor(engine: str) -> Any:
-    import contextlib
-
     import corebayes as cb
 
     kind, _, number = engine.partition(":")
     if kind == "inline":
-        return contextlib.nullcontext()
-    if kind == "processes":
-        return cb.processes(int(number))
-    return DaskCluster(int(number))
-
-
-class DaskCluster:
-    """A local Dask cluster, as an executor in a `with` block."""
-
-    def __init__(self, num_workers: int) -> None:
-        self.num_workers = num_workers
-
-    def __enter__(self) -> Any:
+        yield None
+    elif kind == "processes":
+        with cb.processes(int(number)) as executor:
+            yield executor
+    else:
         from distributed import Client, LocalCluster
 
-        import corebayes as cb
-
-        self.cluster = LocalCluster(
-            n_workers=self.num_workers, threads_per_worker=1, dashboard_address=":0"
-        )
-        self.client = Client(self.cluster)
-        return cb.dask(self.client)
-
-    def __exit__(self, *_: object) -> None:
-        self.client.close()
-        self.cluster.close()
+        workers = {"n_workers": int(number), "threads_per_worker": 1, "dashboard_address": ":0"}
+        with LocalCluster(**workers) as cluster, Client(cluster) as client:
+            yield cb.dask(client)
 
 
-def run(rows: Path, engine: str, what: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.scale", "--measure", str(rows), engine, what]
-    environment = os.environ | (SMALL_RESERVE if what == "build" else {})
-    result = subprocess.run(command, capture_output=True, text=True, env=environment)
+def run(what: Any, *arguments: Any, source: str | None = None) -> dict[str, Any]:
+    """One measurement in a process of its own; `refused` if the budget is too small."""
+    command = [sys.executable, "-m", "benchmarks.scale", "--measure", what.__name__]
+    environment = dict(os.environ)
+    if source is not None:
+        environment["PYTHONPATH"] = source
+    result = subprocess.run(
+        [*command, *map(str, arguments)], capture_output=True, text=True, env=environment
+    )
+    if "MemoryBudgetError" in result.stderr:
+        return {"peak": 0.0, "refused": result.stderr.splitlines()[-1]}
     if result.returncode:
-        raise SystemExit(f"{what} on {engine} failed:\n{result.stderr[-3000:]}")
+        raise SystemExit(f"{command} failed:\n{result.stderr[-3000:]}")
     return json.loads(result.stdout.splitlines()[-1])
+
+
+class Checks:
+    """Figures beside what they should be."""
+
+    def __init__(self) -> None:
+        self.failed = False
+
+    def at_most(self, what: str, value: float, limit: float) -> None:
+        good = value <= limit
+        self.failed |= not good
+        print(f"    {'pass' if good else 'FAIL'}  {what}: {value:.3g}, at most {limit:.3g}")
+
+    def fits(self, what: str, result: dict[str, Any]) -> None:
+        if "refused" in result:
+            print(f"    pass  {what} refused at once: {result['refused'][:90]}…")
+        else:
+            self.at_most(f"{what}, peak MB", result["peak"], BUDGET)
+
+
+def cpu(folder: Path, checks: Checks, against: str | None, num_rows: list[int]) -> None:
+    for number in num_rows:
+        rows = generate(folder / f"{number}.parquet", number)
+        base, found = run(plain, rows), run(build, rows)
+        print(f"{number:,} × 10: read {base['cpu']:.2f} CPU s, build {found['cpu']:.2f} CPU s")
+        checks.at_most("CPU of a build, in plain reads", found["cpu"] / base["cpu"], 9.0)
+        limit = 1.3 * (found["passes"] + 1.0)
+        checks.at_most("rows decoded, in passes", found["decoded"], limit)
+        if against is not None:
+            earlier = run(build, rows, source=against)
+            checks.at_most("CPU of the earlier version's", found["cpu"] / earlier["cpu"], 0.45)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, nargs="+", default=[3_000_000, 10_000_000])
+    parser.add_argument("--against", help="the src folder of an earlier version")
+    parser.add_argument("--engines", action="store_true")
+    parser.add_argument("--measure", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
-        measure(*arguments.measure)
+        name, *rest = arguments.measure
+        result = globals()[name](*rest)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+        print(json.dumps({**result, "peak": peak}))
         return
-    builds: dict[int, dict[str, Any]] = {}
-    engines: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory(prefix="corebayes-scale-") as folder:
-        rows = Path()
-        for num_rows in sorted(arguments.rows):
-            rows = generate(Path(folder), num_rows)
-            builds[num_rows] = run(rows, "inline", "build")
-        # On the most rows: a pass of a second says more about schedulers than about the work.
-        for engine in 2 * ("inline", "processes:1", "processes:2", "dask:2"):
-            result = run(rows, engine, "passes")
-            if engine not in engines or result["seconds"] < engines[engine]["seconds"]:
-                engines[engine] = result
-    report(builds, engines)
-
-
-def report(builds: dict[int, dict[str, Any]], engines: dict[str, dict[str, Any]]) -> None:
-    load = os.getloadavg()[0]
-    print(f"{os.cpu_count()} cores, load {load:.1f}; heap capped at {CAP_MEGABYTES} MB")
-    print(f"{'default build':>16} {'seconds':>9} {'passes':>8} {'peak MB':>9} {'points':>7}")
-    for num_rows, result in builds.items():
+    checks = Checks()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    with tempfile.TemporaryDirectory(prefix="corebayes-scale-") as name:
+        folder = Path(name)
+        cpu(folder, checks, arguments.against, arguments.rows)
+        small = run(build, generate(folder / "small.parquet", 500_000, group=500))
+        large = run(build, generate(folder / "large.parquet", 500_000, group=250_000))
         print(
-            f"{num_rows:16,} {result['seconds']:9.1f} {result['passes']:8.2f} "
-            f"{result['peak']:9.0f} {result['size']:7}"
+            f"500,000 × 10: {small['cpu']:.2f} CPU s in 1,000 row groups, {large['cpu']:.2f} in 2"
         )
-    print(f"{'one pass':>16} {'seconds':>9}")
-    for engine, result in engines.items():
-        print(f"{engine:>16} {result['seconds']:9.2f}")
-    sizes = sorted(builds)
-    first, last = builds[sizes[0]], builds[sizes[-1]]
-    one, two = engines["processes:1"]["seconds"], engines["processes:2"]["seconds"]
-    ratio = engines["dask:2"]["seconds"] / two
-    checks = [
-        (
-            f"peak within {CAP_MEGABYTES} MB",
-            max(r["peak"] for r in builds.values()) < CAP_MEGABYTES,
-        ),
-        ("at most 7 passes", max(r["passes"] for r in builds.values()) <= 7.0),
-        ("the same bits on every engine", len({r["bits"] for r in engines.values()}) == 1),
-        (f"2 workers at least 1.6 times faster than 1: {one / two:.2f}", one / two >= 1.6),
-        (f"Dask within 1.3 times of the process pool: {ratio:.2f}", ratio <= 1.3),
-    ]
-    if len(sizes) > 1:
-        growth = last["peak"] / first["peak"] - 1.0
-        slope = (last["seconds"] / first["seconds"]) / (sizes[-1] / sizes[0])
-        checks += [
-            (f"peak grows by less than 5 %: {100 * growth:.1f} %", growth < 0.05),
-            (f"time at most linear in N: {slope:.2f} of it", slope <= 1.1),
-        ]
-    for text, good in checks:
-        print(f"    {'pass' if good else 'FAIL'}  {text}")
-    raise SystemExit(0 if all(good for _, good in checks) else 1)
+        checks.at_most("CPU of small row groups, in large ones", small["cpu"] / large["cpu"], 1.3)
+        print(f"memory={BUDGET}MB")
+        wide = generate(folder / "wide.parquet", 1_000_000, dim=50)
+        checks.fits("build of 1e6 × 50", run(build, wide, 200, f"{BUDGET}MB"))
+        first = folder / f"{arguments.rows[0]}.parquet"
+        for what in (certify, report):
+            checks.fits(f"{what.__name__} of {first.stem} × 10", run(what, first, f"{BUDGET}MB"))
+        if arguments.engines:
+            engines(first, checks)
+    raise SystemExit(checks.failed)
+
+
+def engines(rows: Path, checks: Checks) -> None:
+    found: dict[str, dict[str, Any]] = {}
+    for engine in 2 * ("inline", "processes:1", "processes:2", "dask:2"):
+        result = run(passes, rows, engine)
+        if engine not in found or result["seconds"] < found[engine]["seconds"]:
+            found[engine] = result
+    for engine, result in found.items():
+        print(f"{engine:>16} {result['seconds']:9.2f} s a pass")
+    checks.at_most("answers that differ", len({r["bits"] for r in found.values()}) - 1, 0)
+    one, two = found["processes:1"]["seconds"], found["processes:2"]["seconds"]
+    checks.at_most("time of 2 workers, in that of 1", two / one, 1.0 / 1.6)
+    checks.at_most("time of Dask, in that of processes", found["dask:2"]["seconds"] / two, 1.3)
 
 
 if __name__ == "__main__":

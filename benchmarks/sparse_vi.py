@@ -21,9 +21,9 @@ import numpy as np
 from benchmarks import datasets
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.samplers.laplace import Laplace, full_posterior
 from corebayes.scan.inline import one_blas_thread
 from corebayes.types import Gaussian
@@ -61,7 +61,7 @@ def snapshots(
 
 def gaussian(update: Any, judge_kl: bool) -> bool:
     X = datasets.gaussian(seed=0)
-    problem = Problem(cb.GaussianMean(1.0).bind(as_data(X)), as_data(X))
+    problem = Problem(cb.GaussianMean(1.0).bind(open_rows(X)), open_rows(X))
     method = cb.SparseVI(update=update, num_iterations=200)
     states, seconds = snapshots(problem, method, REFERENCE_GAUSSIAN, seed=0)
     print(f"\nSynthetic Gaussian, d = 200, N = 1000, exact covariances, {update}")
@@ -106,7 +106,7 @@ def sets(folder: Path, update: Any, geometry: Any, limit: float, judge_kl: bool)
     for name in datasets.LOGISTIC + datasets.POISSON:
         X, y = datasets.regression(folder, name)
         model = cb.LogisticRegression() if name in datasets.LOGISTIC else cb.PoissonRegression()
-        data = as_data((X, y))
+        data = open_rows((X, y))
         problem = Problem(model.bind(data), data)
         method = cb.SparseVI(update=update, geometry=geometry, num_iterations=100)
         before = plain_numpy(model, X, y, geometry.num_draws) if many_steps else 0.0
@@ -141,7 +141,7 @@ def rbf(folder: Path, update: Any) -> bool:
     features, y, settings = datasets.house_prices(folder, seed=0)
     prior = cb.Normal(settings["mean"], float(np.sqrt(settings["second"])))
     model = cb.LinearRegression(noise_sd=float(np.sqrt(settings["variance"])), prior=prior)
-    data = as_data((features, y))
+    data = open_rows((features, y))
     with warnings.catch_warnings():
         # 301 radial functions on a county are nearly dependent, and the model says so.
         warnings.simplefilter("ignore", UserWarning)

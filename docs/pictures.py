@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.method_plots import STYLES
 from corebayes.plots import BLACK, BLUE, GREY, ORANGE, STYLE, draw_kl
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.samplers.laplace import full_posterior
 from corebayes.types import Coreset, Data, Gaussian
 from corebayes.weights.pursuit import orthogonal_pursuit
@@ -55,7 +55,7 @@ def logistic_rows(num_rows: int, coefficients: list[float], seed: int) -> tuple[
 def draw_rows(figure: Figure) -> None:
     """All rows and the few that are kept; the posteriors of all, of these, and of a subsample."""
     X, y = logistic_rows(20_000, [1.0, -0.6], seed=1)
-    data, model = as_data((X, y)), cb.LogisticRegression()
+    data, model = open_rows((X, y)), cb.LogisticRegression()
     coreset = cb.build(model, data, size=7, seed=0)
     uniform = cb.build(model, data, size=7, seed=3, method=cb.Uniform())
     left, right = figure.subplots(1, 2)
@@ -91,14 +91,14 @@ def draw_tangent(figure: Figure) -> None:
     """One parameter: the tangent space of order 2 is a plane, so it can be drawn."""
     pool = np.sort(np.random.default_rng(4).choice(400, 10, replace=False))
     X, y = logistic_rows(400, [0.8], seed=5)
-    data = as_data((X, y))
+    data = open_rows((X, y))
     problem = Problem(cb.LogisticRegression(prior=cb.Normal(0.0, 3.0)).bind(data), data)
     rng = np.random.default_rng(0)
     # The space at a posterior of few rows: from there not all of them pull the same way.
     some = np.arange(6)
     points = problem.points(some, np.ones(some.size))
     space = cb.Hermite(order=2).space(rng, problem, points)
-    rows = data.read(0, data.num_rows)
+    rows = data.take(np.arange(data.num_rows))
     vectors = space.embed(rows)
     total = space.total(rows).element
     every = np.array(
@@ -147,9 +147,9 @@ def draw_temperatures(figure: Figure) -> None:
     """From the prior to the posterior: each π_β is in sight of the one before."""
     X, y = logistic_rows(20_000, [1.6, -1.0], seed=1)
     axes = figure.subplots(1, 2)
-    data = as_data((X, y))
+    data = open_rows((X, y))
     model = cb.LogisticRegression().bind(data)
-    rows = data.read(0, data.num_rows)
+    rows = data.take(np.arange(0, data.num_rows))
     temperatures = [0.0, *(4.0**-k for k in range(6, -1, -1))]
     shades = matplotlib.colormaps["Blues"](np.linspace(0.25, 0.95, len(temperatures)))
     for temperature, shade in zip(temperatures, shades, strict=True):
@@ -180,7 +180,7 @@ def draw_temperatures(figure: Figure) -> None:
 
 def draw_size(figure: Figure) -> None:
     """KL by size: the coreset against subsamples, on 100,000 generated rows."""
-    data = as_data(logistic_rows(100_000, [0.5, -1.0, 0.3, 0.0, 0.8, -0.4], seed=0))
+    data = open_rows(logistic_rows(100_000, [0.5, -1.0, 0.3, 0.0, 0.8, -0.4], seed=0))
     model = cb.LogisticRegression()
     sizes = [7, 10, 14, 20, 28, 40, 60]
     ours = cb.build_path(model, data, sizes=sizes, seed=0)

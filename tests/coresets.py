@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
 from corebayes.models import GaussianMean, LinearRegression, LogisticRegression, Normal
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.types import Array, Coreset, Data, Gaussian, Model
 
 
@@ -40,7 +40,7 @@ def gaussian_mean(num_rows: int = 60, dim: int = 3, seed: int = 0) -> tuple[Mode
     rng = np.random.default_rng(seed)
     root = np.tril(rng.normal(size=(dim, dim))) + 2.0 * np.eye(dim)
     X = rng.normal(size=(num_rows, dim)) @ root.T + np.arange(1.0, dim + 1.0)
-    data = as_data(X)
+    data = open_rows(X)
     return GaussianMean(cov=root @ root.T, prior=Normal(-1.0, 3.0)).bind(data), data
 
 
@@ -48,7 +48,7 @@ def linear(num_rows: int = 80, dim: int = 3, seed: int = 0) -> tuple[Model, Data
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(num_rows, dim)) * np.arange(1.0, dim + 1.0)
     y = X @ np.linspace(-1.0, 2.0, dim) + 0.7 * rng.normal(size=num_rows)
-    data = as_data((X, y))
+    data = open_rows((X, y))
     return LinearRegression(noise_sd=0.7, prior=Normal(0.5, 2.0)).bind(data), data
 
 
@@ -56,7 +56,7 @@ def logistic(num_rows: int = 200, dim: int = 3, seed: int = 0) -> tuple[Model, D
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(num_rows, dim))
     y = rng.random(num_rows) < 1.0 / (1.0 + np.exp(-X @ np.linspace(-1.0, 2.0, dim)))
-    data = as_data((X, y.astype(float)))
+    data = open_rows((X, y.astype(float)))
     return LogisticRegression().bind(data), data
 
 

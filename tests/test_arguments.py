@@ -13,7 +13,7 @@ X = np.random.default_rng(0).normal(size=(200, 2))
 ROWS = (X, X @ [1.0, -1.0])
 CORESET = cb.build(cb.LinearRegression(), ROWS, size=6)
 
-SKIPPED = {"Certificate", "Coreset", "CustomModel", "Report", "Normal", "GivenDraws"}
+SKIPPED = {"Certificate", "Coreset", "CustomModel", "Report", "Normal", "GivenDraws", "Draws"}
 CLASSES = {
     name: getattr(cb, name)
     for name in cb.__all__

@@ -11,7 +11,6 @@ import pytest
 
 from corebayes.build import build
 from corebayes.certify import certify
-from corebayes.data import as_data
 from corebayes.diagnostics import log_ratios
 from corebayes.models import (
     CustomModel,
@@ -20,6 +19,7 @@ from corebayes.models import (
     Normal,
     StudentTRegression,
 )
+from corebayes.rows import open_rows
 from corebayes.samplers.convergence import (
     max_rhat,
     pareto_k,
@@ -116,8 +116,8 @@ class TestEstimates:
 
     def test_counts_are_repetitions(self) -> None:
         model, data = linear(num_rows=60)
-        block, counts = data.read(0, 60), 1.0 + np.arange(60.0) % 3
-        counted = as_data((block.X, block.y), counts=counts)
+        block, counts = data.take(np.arange(0, 60)), 1.0 + np.arange(60.0) % 3
+        counted = open_rows((block.X, block.y), counts=counts)
         assert certify(weighted(model, counted, np.arange(60), counts), counted).certified
         assert not certify(weighted(model, counted, np.arange(60), 1.0), counted).certified
 
@@ -168,7 +168,7 @@ class TestHonesty:
 
     def test_few_effective_draws_withhold_all_numbers(self) -> None:
         # π_w is 30 times wider than π, so that π/π_w is bounded but almost everywhere zero.
-        data = as_data(np.linspace(-1.0, 1.0, 1000))
+        data = open_rows(np.linspace(-1.0, 1.0, 1000))
         model = GaussianMean(prior=Normal(0.0, 100.0)).bind(data)
         certificate = certify(weighted(model, data, np.arange(1000), 1e-3), data)
         assert certificate.pareto_k < 0.5
@@ -301,7 +301,7 @@ class Diverging(NUTS):
 
 def cauchy(locations: Any) -> tuple[Any, Any]:
     """Cauchy noise around an unknown location: potentials that are not log-concave."""
-    data = as_data(np.asarray(locations, dtype=float))
+    data = open_rows(np.asarray(locations, dtype=float))
     model = CustomModel(
         lambda draws, block: -np.log1p(np.square(block.X - draws[:, 0])),
         lambda draws: -0.5 * np.square(draws[:, 0] / 10.0),
@@ -349,7 +349,7 @@ class TestSeveralModes:
     def test_student_t_regression(self) -> None:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(300, 2))
-        data = as_data((X, X @ [1.0, -2.0] + rng.standard_t(4.0, size=300)))
+        data = open_rows((X, X @ [1.0, -2.0] + rng.standard_t(4.0, size=300)))
         model = StudentTRegression().bind(data)
         everything = weighted(model, data, np.arange(300), 1.0)
         assert certify(everything, data, draws=200).certified
@@ -358,7 +358,7 @@ class TestSeveralModes:
 class TestData:
     def test_other_rows_are_refused_by_number(self) -> None:
         model, data = linear()
-        coreset, block = near(model, data), data.read(0, data.num_rows)
+        coreset, block = near(model, data), data.take(np.arange(0, data.num_rows))
         y = block.y.copy()
         y[coreset.indices[5]] += 1.0
         with pytest.raises(ValueError, match=f"row {coreset.indices[5]} of this data .* 'y'"):
@@ -366,33 +366,33 @@ class TestData:
 
     def test_permuted_rows_are_refused(self) -> None:
         model, data = linear()
-        block = data.read(0, data.num_rows)
+        block = data.take(np.arange(0, data.num_rows))
         with pytest.raises(ValueError, match="in its order"):
             certify(near(model, data), (block.X[::-1], block.y[::-1]))
 
     def test_one_ulp_is_the_same_data(self) -> None:
         model, data = linear()
-        block = data.read(0, data.num_rows)
+        block = data.take(np.arange(0, data.num_rows))
         moved = (np.nextafter(block.X, np.inf), block.y)
         ours, theirs = (certify(near(model, data), rows) for rows in (data, moved))
         assert theirs.reverse_kl.value == pytest.approx(ours.reverse_kl.value, rel=1e-9)
 
     def test_another_number_of_rows_is_refused(self) -> None:
         model, data = linear()
-        block = data.read(0, 70)
+        block = data.take(np.arange(0, 70))
         with pytest.raises(ValueError, match="built from 80 rows"):
             certify(near(model, data), (block.X, block.y))
 
     def test_forgotten_counts_are_refused(self) -> None:
         model, data = linear()
-        block = data.read(0, 80)
-        counted = as_data((block.X, block.y), counts=np.full(80, 2.0))
+        block = data.take(np.arange(0, 80))
+        counted = open_rows((block.X, block.y), counts=np.full(80, 2.0))
         with pytest.raises(ValueError, match="total count of 160"):
             certify(near(model, counted), (block.X, block.y))
 
     def test_other_columns_are_refused(self) -> None:
         model, data = linear()
-        block = data.read(0, 80)
+        block = data.take(np.arange(0, 80))
         with pytest.raises(ValueError, match="'X' of shape"):
             certify(near(model, data), (block.X[:, :2], block.y))
 
@@ -400,7 +400,7 @@ class TestData:
         import pandas
 
         model, data = linear()
-        block = data.read(0, 80)
+        block = data.take(np.arange(0, 80))
         frame = pandas.DataFrame(block.X, columns=["a", "b", "c"]).assign(y=block.y)
         from_pair = certify(near(model, data), (block.X, block.y))
         from_frame = certify(near(model, data), frame, target="y")
@@ -445,7 +445,7 @@ class TestReading:
         for shift in (0.05, 0.3, 1.0):
             # π = N(a/4, ½) and π_w = N(0, ½) are `shift` standard deviations apart.
             a = 4.0 * shift * np.sqrt(0.5)
-            data = as_data(np.repeat([a, 0.0], 50))
+            data = open_rows(np.repeat([a, 0.0], 50))
             coreset = weighted(GaussianMean(cov=100.0).bind(data), data, np.arange(50, 100), 2.0)
             certificate = certify(coreset, data, draws=4000)
             assert certificate.reverse_kl.value == pytest.approx(0.5 * shift**2, rel=0.2)

@@ -14,8 +14,8 @@ import pytest
 
 import corebayes as cb
 from corebayes import cli
-from corebayes.data import as_data
 from corebayes.inputs import MODELS, ModelOptions, make_model
+from corebayes.rows import open_rows
 
 NUM_ROWS = 400
 
@@ -253,7 +253,7 @@ def test_every_model_has_a_name_and_takes_its_options(name):
     }.get(name, {})
     model = make_model(name, ModelOptions(prior_sd=3.0, intercept=False, **options))
     X = np.arange(1.0, 7.0).reshape(3, 2) ** 2
-    bound = model.bind(as_data(X if name == "gaussian" else (X, np.array([1.0, 0.0, 1.0]))))
+    bound = model.bind(open_rows(X if name == "gaussian" else (X, np.array([1.0, 0.0, 1.0]))))
     assert np.allclose(bound.log_prior_hessian(np.zeros(2)), -np.eye(2) / 9.0)
     given = {
         "linear": lambda: bound.noise_sd == 2.0,

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from corebayes.data import as_data
 from corebayes.diagnostics import (
     dense_weights,
     fisher_metric,
@@ -24,6 +23,7 @@ from corebayes.diagnostics import (
 )
 from corebayes.models import CustomModel
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.laplace import Laplace, full_posterior
@@ -122,7 +122,7 @@ class TestLogRatios:
         model, data = logistic()
         coreset = near(model, data, share=0.5)
         draws = standard_normals(50, model.dim)
-        block = data.read(0, data.num_rows)
+        block = data.take(np.arange(0, data.num_rows))
         direct = model.potentials(draws, block).sum(axis=0)
         direct -= coreset.weights @ model.potentials(draws, coreset.rows)
         np.testing.assert_allclose(
@@ -133,7 +133,7 @@ class TestLogRatios:
         model, data = linear(num_rows=20)
         coreset = near(model, data)
         draws = standard_normals(9000, model.dim)
-        all_at_once = model.sum_potentials(draws, data.read(0, data.num_rows))
+        all_at_once = model.sum_potentials(draws, data.take(np.arange(0, data.num_rows)))
         all_at_once -= model.sum_potentials(draws, coreset.rows, coreset.weights)
         np.testing.assert_allclose(
             log_ratios(coreset, data, draws), all_at_once - all_at_once.mean(), atol=1e-8
@@ -141,11 +141,11 @@ class TestLogRatios:
 
     def test_counts_repeat_rows(self) -> None:
         model, data = linear(num_rows=20)
-        block = data.read(0, 20)
+        block = data.take(np.arange(0, 20))
         counts = np.arange(20.0) % 4
-        counted = as_data((block.X, block.y), counts=counts)
+        counted = open_rows((block.X, block.y), counts=counts)
         times = np.repeat(np.arange(20), counts.astype(int))
-        repeated = as_data((block.X[times], block.y[times]))
+        repeated = open_rows((block.X[times], block.y[times]))
         draws = standard_normals(30, model.dim)
         nothing = weighted(model, counted, [], [])
         np.testing.assert_allclose(
@@ -294,7 +294,7 @@ class TestProposition2:
     def test_the_constant_is_one_and_the_bound_sharp_for_a_constant_metric(self) -> None:
         # f_n(θ) = a_nᵀθ under a standard normal prior: log Z(w) = ½ ‖Aᵀw‖², so G = A Aᵀ always.
         rng = np.random.default_rng(3)
-        data = as_data(rng.normal(size=(9, 2)))
+        data = open_rows(rng.normal(size=(9, 2)))
         model = CustomModel(
             lambda draws, block: block.X @ draws.T,
             lambda draws: -0.5 * np.sum(np.square(draws), axis=1),

@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from corebayes import files
-from corebayes.data import as_data
 from corebayes.files import CorruptFile, load, save
 from corebayes.models import (
     CustomModel,
@@ -35,6 +34,7 @@ from corebayes.models import (
     PoissonRegression,
     StudentTRegression,
 )
+from corebayes.rows import open_rows
 from corebayes.types import Block, Coreset
 
 rng = np.random.default_rng(4)
@@ -44,7 +44,7 @@ INDICES = np.array([41, 7, 19])
 
 
 def make_coreset(model=None, data=None, **changes) -> Coreset:
-    data = as_data((FEATURES, LABELS), counts=np.arange(50)) if data is None else data
+    data = open_rows((FEATURES, LABELS), counts=np.arange(50)) if data is None else data
     model = LogisticRegression(intercept=True) if model is None else model
     coreset = Coreset(
         indices=INDICES,
@@ -144,7 +144,7 @@ def test_every_built_in_regression_comes_back(tmp_path, model):
 
 
 def test_gaussian_mean_comes_back(tmp_path):
-    coreset = make_coreset(GaussianMean(np.diag([1.0, 2.0, 0.1])), as_data(FEATURES))
+    coreset = make_coreset(GaussianMean(np.diag([1.0, 2.0, 0.1])), open_rows(FEATURES))
     back = load(saved(tmp_path, coreset))
     assert_same(back, coreset)
     draws = rng.standard_normal((4, 3))
@@ -200,7 +200,7 @@ def test_round_trip_of_any_numbers(size, width, data, reason, entry):
 
 def test_file_is_a_plain_table(tmp_path):
     frame = pd.DataFrame(FEATURES, columns=["age", "dose", "weight"]).assign(label=LABELS)
-    data = as_data(frame, target="label", counts=np.arange(50))
+    data = open_rows(frame, target="label", counts=np.arange(50))
     names = {"column_names": data.column_names, "target_name": data.target_name}
     coreset = make_coreset(data=data, provenance=names)
     path = saved(tmp_path, coreset)
@@ -220,11 +220,11 @@ def test_file_is_a_plain_table(tmp_path):
 
 
 def test_columns_without_names_and_further_fields(tmp_path):
-    data = as_data({"z": FEATURES, "t": LABELS, "m": np.zeros((50, 1, 2))})
+    data = open_rows({"z": FEATURES, "t": LABELS, "m": np.zeros((50, 1, 2))})
     coreset = make_coreset(custom_model(), data)
     path = saved(tmp_path, coreset)
     assert list(pd.read_parquet(path))[2:] == ["z[0]", "z[1]", "z[2]", "t", "m[0,0]", "m[0,1]"]
-    plain = saved(tmp_path, make_coreset(data=as_data((FEATURES, LABELS))))
+    plain = saved(tmp_path, make_coreset(data=open_rows((FEATURES, LABELS))))
     assert list(pd.read_parquet(plain)) == ["row_id", "weight", "x0", "x1", "x2", "y"]
 
 
@@ -260,7 +260,7 @@ def test_same_coreset_same_bytes(tmp_path):
 
 def test_custom_model_must_be_given_again(tmp_path):
     model = custom_model()
-    coreset = make_coreset(model, as_data({"z": FEATURES}))
+    coreset = make_coreset(model, open_rows({"z": FEATURES}))
     path = saved(tmp_path, coreset)
     with pytest.raises(ValueError, match=r"CustomModel, .* load\(path, model=\.\.\.\)") as caught:
         load(path)
@@ -274,7 +274,7 @@ def test_model_given_must_be_of_the_saved_kind(tmp_path):
     coreset = make_coreset()
     path = saved(tmp_path, coreset)
     assert load(path, model=coreset.model).model is coreset.model
-    data = as_data((FEATURES, LABELS))
+    data = open_rows((FEATURES, LABELS))
     with pytest.raises(
         ValueError, match="for a LogisticRegression with 4 parameters, not for a Po"
     ):

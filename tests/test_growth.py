@@ -40,7 +40,7 @@ def test_the_default_method_grows_with_fewer_passes(rows):
     assert grown.size > 8
 
     def kl(coreset):
-        return cb.diagnostics.laplace_kl(coreset, cb.data.as_data(rows))
+        return cb.diagnostics.laplace_kl(coreset, cb.data.open_rows(rows))
 
     assert kl(grown) < 0.1 * kl(first)
     assert grown.provenance["passes"] < afresh.provenance["passes"]

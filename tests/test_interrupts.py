@@ -16,9 +16,9 @@ import pytest
 
 import corebayes as cb
 from corebayes import cli
-from corebayes.data import as_data
+from corebayes.rows import open_rows
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import scan
+from tests.opened import scan
 from tests.scan.trouble import ColumnSums, is_running, wait_until
 
 
@@ -38,7 +38,7 @@ ANSWERED: list[int] = []
 def test_ctrl_c_stops_an_inline_pass_in_the_midst_of_a_shard(tmp_path, threads):
     np.save(tmp_path / "X.npy", np.ones((90_000, 2)))
     np.save(tmp_path / "y.npy", np.ones(90_000))
-    data = as_data((tmp_path / "X.npy", tmp_path / "y.npy"))
+    data = open_rows((tmp_path / "X.npy", tmp_path / "y.npy"))
     threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
@@ -115,7 +115,7 @@ folder = Path(sys.argv[1])
 data, query = make_files(folder)
 (folder / "trouble").mkdir()
 executor = processes(1)
-from corebayes.scan.query import scan
+from tests.opened import scan
 scan(Trouble(query, folder / "trouble", "sleep 60"), data, executor)
 """
     process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)])
@@ -162,7 +162,7 @@ def test_ctrl_c_does_not_wait_for_the_block_under_way(tmp_path):
             time.sleep(3.0)
             return super().answer(block, numbers)
 
-    data = as_data((np.ones((4000, 2)), np.ones(4000)))
+    data = open_rows((np.ones((4000, 2)), np.ones(4000)))
     threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):

@@ -28,7 +28,7 @@ class Endless(cb.Uniform):
     def step(self, rng, problem, state):
         if problem.rows_scanned == 0:
             state, _ = super().step(rng, problem, state)
-            problem.rows_scanned += 1
+            problem.data.meter.ask(1)
             return state, Info(None)
         geometry = MonteCarlo(num_draws=50, sampler=Slow())
         space = geometry.space(rng, problem, state.points)
@@ -87,8 +87,8 @@ def test_a_first_step_that_does_not_end_is_ended_with_a_sentence(method):
 
 def test_a_nuts_run_is_ended_too_and_the_clock_is_put_back():
     X = np.random.default_rng(0).normal(size=(300, 3))
-    model = cb.CustomModel(slow_likelihood, half_square, 3).bind(cb.data.as_data((X, X[:, 0])))
-    rows = cb.data.as_data((X, X[:, 0])).read(0, 5)
+    model = cb.CustomModel(slow_likelihood, half_square, 3).bind(cb.open((X, X[:, 0])))
+    rows = cb.open((X, X[:, 0])).take(np.arange(5))
     began = time.perf_counter()
     with deadline_at(began + 1.0), pytest.raises(OutOfTimeError):
         posterior = cb.Posterior(model, rows, np.ones(5))

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corebayes.data import as_data
 from corebayes.models import CustomModel
 from corebayes.modes import unvisited_mode
-from corebayes.scan.inline import Inline
+from corebayes.rows import open_rows
 from tests.coresets import standard_normals, weighted
 
 
@@ -22,14 +21,14 @@ def mixture(shares: Any, means: Any, sds: Any, num_rows: int = 4) -> tuple[Any, 
         parts = np.log(shares / sds) - 0.5 * np.square((draws - means) / sds)
         return np.logaddexp.reduce(parts, axis=1) / num_rows + 0.0 * block.X
 
-    data = as_data(np.zeros((num_rows, 1)))
+    data = open_rows(np.zeros((num_rows, 1)))
     model = CustomModel(log_likelihood, lambda draws: -0.5 * np.square(draws[:, 0] / 6.0), 1)
     return model.bind(data), data
 
 
 def find(model: Any, data: Any, weights: Any, draws: Any) -> str | None:
     coreset = weighted(model, data, np.arange(data.num_rows), weights)
-    return unvisited_mode(np.random.default_rng(0), coreset, data, draws, Inline())
+    return unvisited_mode(np.random.default_rng(0), coreset, data, draws)
 
 
 def test_visited_modes_are_no_trouble() -> None:
@@ -64,7 +63,7 @@ def test_a_wide_low_mode_counts() -> None:
 @pytest.mark.parametrize("num_rows", [40, 2000])
 def test_a_mode_of_the_full_posterior_alone(num_rows: int) -> None:
     """Rows at ±8 with Cauchy noise; the coreset holds those at 8. On the subsample at 2,000."""
-    data = as_data(np.repeat([-8.0, 8.0], num_rows // 2))
+    data = open_rows(np.repeat([-8.0, 8.0], num_rows // 2))
     model = CustomModel(
         lambda draws, block: -np.log1p(np.square(block.X - draws[:, 0])),
         lambda draws: -0.5 * np.square(draws[:, 0] / 6.0),
@@ -73,8 +72,8 @@ def test_a_mode_of_the_full_posterior_alone(num_rows: int) -> None:
     kept = np.arange(num_rows // 2, num_rows)
     coreset = weighted(model, data, kept, 1.0)
     draws = 8.0 + standard_normals(200, 1) / np.sqrt(num_rows)
-    reason = unvisited_mode(np.random.default_rng(0), coreset, data, draws, Inline())
+    reason = unvisited_mode(np.random.default_rng(0), coreset, data, draws)
     assert reason is not None and "the full posterior has a mode near θ = (-7.9" in reason
     both = np.concatenate([draws, -draws])
     everything = weighted(model, data, np.arange(num_rows), 1.0)
-    assert unvisited_mode(np.random.default_rng(0), everything, data, both, Inline()) is None
+    assert unvisited_mode(np.random.default_rng(0), everything, data, both) is None

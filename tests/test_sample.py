@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import corebayes
-from corebayes.data import as_data
 from corebayes.models import CustomModel, LinearRegression
+from corebayes.rows import open_rows
 from corebayes.sample import sample
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.posterior import Posterior
@@ -100,7 +100,7 @@ def test_columns_name_the_parameters() -> None:
 
     rng = np.random.default_rng(0)
     frame = pandas.DataFrame(rng.normal(size=(30, 4)), columns=["age", "km/h", "draw", "y"])
-    data = as_data(frame, target="y")
+    data = open_rows(frame, target="y")
     model = LinearRegression(noise_sd=1.0, intercept=True).bind(data)
     trace = sample(near(model, data), draws=20, chains=1, tune=50)
     assert set(trace.posterior.data_vars) == {"age", "km_h", "draw_", "intercept"}
@@ -108,7 +108,7 @@ def test_columns_name_the_parameters() -> None:
 
 
 def test_names_that_only_look_alike_stay_apart() -> None:
-    data = as_data(np.zeros((4, 1)))
+    data = open_rows(np.zeros((4, 1)))
     model = CustomModel(
         lambda draws, block: np.zeros((len(block), len(draws))),
         lambda draws: -0.5 * np.sum(np.square(draws - np.arange(5)), axis=1),
@@ -134,7 +134,7 @@ def test_no_rows_is_the_prior() -> None:
 
 
 def test_chains_that_disagree_are_warned_about() -> None:
-    data = as_data(np.zeros((2, 1)))
+    data = open_rows(np.zeros((2, 1)))
     model = CustomModel(
         lambda draws, block: np.zeros((len(block), len(draws))),
         lambda draws: np.logaddexp(

@@ -33,6 +33,8 @@ from corebayes.constructions import *  # noqa: F403
 from corebayes.files import load
 from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
+from corebayes.rows import Rows
+from corebayes.rows import open_rows as open
 from corebayes.sample import sample
 from corebayes.samplers import Draws, Exact, HitAndRun, Laplace, Posterior
 from corebayes.samplers.nuts import NUTS
@@ -76,6 +78,7 @@ __all__ = [
     "Quadratic",
     "Realistic",
     "Report",
+    "Rows",
     "SubsamplePosterior",
     "__version__",
     "build",
@@ -88,6 +91,7 @@ __all__ = [
     "from_numpyro",
     "from_pymc",
     "load",
+    "open",
     "processes",
     "report",
     "sample",

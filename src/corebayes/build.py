@@ -21,16 +21,15 @@ from corebayes.build_arguments import (
 )
 from corebayes.checkpoint import check_folder, open_journal, run_identity
 from corebayes.constructions import AnnealedSparseVI, Construction, Info
-from corebayes.data import as_data
 from corebayes.deadline import OutOfTimeError, TimeLimit, time_limit
 from corebayes.interrupts import is_interrupt
 from corebayes.logs import say
 from corebayes.problem import Problem
 from corebayes.progress import make_progress
-from corebayes.scan.budget import Budget, as_budget
-from corebayes.scan.inline import Inline, one_blas_thread
+from corebayes.rows import Rows, open_rows
+from corebayes.scan.inline import one_blas_thread
 from corebayes.scan.query import Executor
-from corebayes.types import Coreset, Data, Indices, Model, WeightedPoints
+from corebayes.types import Coreset, Indices, Model, WeightedPoints
 from corebayes.version import __version__
 
 
@@ -55,12 +54,13 @@ def build(
 ) -> Coreset:
     """A few weighted rows whose posterior is close to the posterior of all rows.
 
-    `data` is (X, y), an array, a mapping of arrays, a pandas or polars frame or an Arrow table
-    (with `target`, `features` and `counts` as column names), or any `Data`. Stops at `size` rows;
-    or when two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` (without a size the coreset
-    grows until they do); or after `max_time` seconds; or when the method has nothing left to do.
-    The coreset's `reason` says which. Ctrl-C returns the coreset so far; so does the end of
-    `max_time`, or a TimeoutError when there is none yet. The same arguments give the same coreset.
+    `data` is what `corebayes.open` gives, or whatever it takes: (X, y), an array, a mapping of
+    arrays, a table, files (with `target`, `features` and `counts` as column names). Stops at
+    `size` rows; or when two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` (without a size
+    the coreset grows until they do); or after `max_time` seconds; or when the method has nothing
+    left to do. The coreset's `reason` says which. Ctrl-C returns the coreset so far; so does the
+    end of `max_time`, or a TimeoutError when there is none yet. The same arguments give the same
+    coreset.
 
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
     weights. With `checkpoint`, a folder, the answers of all passes are kept there as they come, and
@@ -70,15 +70,25 @@ def build(
     size = checked_size(size, tol)
     tol = checked_positive("tol", tol)
     max_time = checked_positive("max_time", max_time)
-    seed, budget = checked_seed(seed), as_budget(memory)
+    seed = checked_seed(seed)
     check_folder(checkpoint)
     method = method or AnnealedSparseVI()
     check_method(method)
     check_can_start(method, start, size)
     with one_blas_thread(), time_limit(max_time) as limit:
-        rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
+        rows = open_rows(
+            data,
+            target=target,
+            features=features,
+            counts=counts,
+            on_bad=on_bad,
+            memory=memory,
+            executor=executor,
+        )
         check_enough_rows(size, rows)
-        run = _Run.of(model, rows, method, seed, executor, budget, limit)
+        if start is not None:
+            rows.want(start.indices)
+        run = _Run.of(model, rows, method, seed, limit)
         begun = None if start is None else f"a coreset of {start.size} rows"
         run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
         points = None if start is None else _starting_points(start, rows)
@@ -114,15 +124,23 @@ def build_path(
     """
     wanted = checked_sizes(sizes)
     max_time = checked_positive("max_time", max_time)
-    seed, budget = checked_seed(seed), as_budget(memory)
+    seed = checked_seed(seed)
     check_folder(checkpoint)
     method = method or AnnealedSparseVI()
     check_method(method)
     passed: dict[int, WeightedPoints] = {}
     with one_blas_thread(), time_limit(max_time) as limit:
-        rows = as_data(data, target=target, features=features, counts=counts, on_bad=on_bad)
+        rows = open_rows(
+            data,
+            target=target,
+            features=features,
+            counts=counts,
+            on_bad=on_bad,
+            memory=memory,
+            executor=executor,
+        )
         check_enough_rows(wanted[-1], rows)
-        run = _Run.of(model, rows, method, seed, executor, budget, limit)
+        run = _Run.of(model, rows, method, seed, limit)
         run.asked = {"sizes": wanted, "max_time": max_time}
         with run.recorded(checkpoint, wanted), make_progress(progress, wanted[-1]) as bar:
 
@@ -153,21 +171,12 @@ class _Run:
 
     @classmethod
     def of(
-        cls,
-        model: Model,
-        data: Data,
-        method: Construction,
-        seed: int,
-        executor: Executor | None,
-        budget: Budget | None,
-        limit: TimeLimit,
+        cls, model: Model, rows: Rows, method: Construction, seed: int, limit: TimeLimit
     ) -> _Run:
-        # The budget is looked at before the first row is.
-        problem = Problem(model, data, executor or Inline(), budget)
-        problem.model = model.bind(data)
+        problem = Problem(model.bind(rows), rows.check())
         limit.deadline.doing = f"{type(method).__name__} took its first step"
         rng = np.random.default_rng(seed)
-        return cls(problem, method, seed, rng, limit, data.fingerprint())
+        return cls(problem, method, seed, rng, limit, rows.fingerprint())
 
     @contextmanager
     def recorded(
@@ -181,31 +190,33 @@ class _Run:
         if folder is None:
             yield
             return
-        problem = self.problem
+        rows = self.problem.data
         header = run_identity(
-            model=problem.model,
-            data=problem.data,
+            model=self.problem.model,
+            data=rows,
             method=self.method,
             seed=self.seed,
             sizes=sizes,
             tol=tol,
-            memory=None if problem.budget is None else problem.budget.num_bytes,
+            memory=None if rows.budget is None else rows.budget.num_bytes,
             start=start,
         )
         with open_journal(folder, header) as journal:
-            problem.log = journal
+            rows.log = journal
             yield
 
     def init(self, size: int | None, start: WeightedPoints | None = None) -> None:
         self._say_begin(size)
-        if start is None:
-            self.state = self.method.init(self.rng, self.problem, size)
-        else:
-            self.state = self.method.init_from(self.rng, self.problem, size, start)
+        with self.problem.data.stage("starting"):
+            if start is None:
+                self.state = self.method.init(self.rng, self.problem, size)
+            else:
+                self.state = self.method.init_from(self.rng, self.problem, size, start)
 
     def init_path(self, sizes: Sequence[int]) -> None:
         self._say_begin(sizes[-1])
-        self.state = self.method.init_path(self.rng, self.problem, sizes)
+        with self.problem.data.stage("starting"):
+            self.state = self.method.init_path(self.rng, self.problem, sizes)
 
     def _say_begin(self, size: int | None) -> None:
         data = self.problem.data
@@ -228,7 +239,8 @@ class _Run:
     def _until(self, tolerance: _Tolerance, show: Callable[..., None]) -> str:
         try:
             while True:
-                self.state, info = self.method.step(self.rng, self.problem, self.state)
+                with self.problem.data.stage("steps"):
+                    self.state, info = self.method.step(self.rng, self.problem, self.state)
                 seconds = self._record(info)
                 self.limit.has_answer()
                 show(self.state.points.size, info.kl, self.problem.rows_scanned / seconds)
@@ -278,9 +290,9 @@ class _Run:
         say("step", _line(self.trace[-1], self.problem.data.num_rows), **self.trace[-1])
         return seconds
 
-    def _provenance(self, data: Data, indices: Indices) -> dict[str, Any]:
+    def _provenance(self, data: Rows, indices: Indices) -> dict[str, Any]:
         learned = {"learned": True} if indices.min(initial=0) < 0 else {}
-        design = getattr(data, "design", None)
+        design = data.design
         return {
             **({} if design is None else {"design": design}),
             "version": __version__,
@@ -292,6 +304,7 @@ class _Run:
             "target_name": data.target_name,
             "seconds": time.perf_counter() - self.limit.began,
             "passes": self.problem.rows_scanned / data.num_rows,
+            **data.meter.to_dict(),
             **learned,
         }
 
@@ -315,17 +328,13 @@ class _Tolerance:
         return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} rows"
 
     def _certified(self, run: _Run) -> bool:
-        from corebayes.certify import certify
+        from corebayes.certify import measure
 
         assert self.tol is not None
-        return certify(
-            run.coreset(run.state.points, ""),
-            run.problem.data,
-            seed=int(run.rng.integers(2**31)),
-            tol=self.tol,
-            executor=run.problem.executor,
-            memory=None if run.problem.budget is None else run.problem.budget.num_bytes,
-        ).certified
+        rows, seed = run.problem.data, int(run.rng.integers(2**31))
+        with rows.stage("certificates"):
+            coreset = run.coreset(run.state.points, "")
+            return measure(coreset, rows, seed=seed, tol=self.tol).certified
 
 
 def _line(entry: dict[str, Any], num_rows: int) -> str:
@@ -337,7 +346,7 @@ def _line(entry: dict[str, Any], num_rows: int) -> str:
     )
 
 
-def _starting_points(start: Coreset, data: Data) -> WeightedPoints:
+def _starting_points(start: Coreset, data: Rows) -> WeightedPoints:
     from corebayes.certify import check_same_data
 
     check_same_data(start, data)

@@ -30,7 +30,7 @@ from corebayes.check_coreset import check_coreset
 from corebayes.diagnostics import log_ratios
 from corebayes.formula.rows import as_built
 from corebayes.modes import NEGLIGIBLE, prior_starts, unvisited_mode
-from corebayes.problem import Problem
+from corebayes.rows import Rows
 from corebayes.samplers.convergence import (
     HEAVY,
     efficiency,
@@ -47,10 +47,8 @@ from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
-from corebayes.scan.budget import as_budget
-from corebayes.scan.inline import Inline
 from corebayes.scan.query import Executor
-from corebayes.types import Array, Coreset, Data, Estimate
+from corebayes.types import Array, Coreset, Estimate
 
 # Chains disagree beyond this R̂, tails are too heavy beyond this k̂, and fewer draws than this
 # cannot be told from one another.
@@ -89,16 +87,37 @@ def certify(
     """
     _check_arguments(draws, tol, seed, sampler)
     check_coreset(coreset)
-    budget = as_budget(memory)
-    source = as_built(coreset, data, target=target, features=features, counts=counts, on_bad=on_bad)
-    check_same_data(coreset, source)
-    problem = Problem(coreset.model, source, executor or Inline(), budget)
+    rows = as_built(
+        coreset,
+        data,
+        target=target,
+        features=features,
+        counts=counts,
+        on_bad=on_bad,
+        memory=memory,
+        executor=executor,
+    )
+    check_same_data(coreset, rows)
+    return measure(coreset, rows, draws=draws, seed=seed, tol=tol, sampler=sampler)
+
+
+def measure(
+    coreset: Coreset,
+    rows: Rows,
+    *,
+    draws: int = 1000,
+    seed: int = 1,
+    tol: float = 0.02,
+    sampler: Sampler | None = None,
+) -> Certificate:
+    """The certificate of a coreset that is known to be of these rows; see `certify`."""
     rng = np.random.default_rng(seed)
+    rows.budget = rows.budget and rows.budget.with_sampling()
     sampled = _draw(rng, Posterior.of(coreset), draws, sampler)
     if sampler is None and not coreset.model.log_concave:
         sampled = _draw_modes(rng, coreset, sampled) or sampled
     flat = sampled.flat
-    ratios = log_ratios(coreset, source, flat, problem.executor, budget)
+    ratios = log_ratios(coreset, rows, flat)
     ratios = ratios.reshape(sampled.values.shape[:2])
     if not sampled.independent:
         sampled = replace(sampled, max_rhat=max(sampled.max_rhat, max_rhat(ratios)))
@@ -107,14 +126,22 @@ def certify(
         return _withheld(coreset, sampled, tol, trouble)
     result = _certificate(coreset, sampled, tol, ratios)
     if result.reverse_kl is not None and not coreset.model.log_concave:
-        trouble = unvisited_mode(rng, coreset, source, flat, problem.executor)
+        trouble = unvisited_mode(rng, coreset, rows, flat)
         if trouble is not None:
             return _withheld(coreset, sampled, tol, trouble)
     return result
 
 
-def check_same_data(coreset: Coreset, data: Data) -> None:
-    """A coreset stands for the rows it was built from, so only these can judge it."""
+def check_same_data(coreset: Coreset, data: Rows) -> None:
+    """A coreset stands for the rows it was built from, so only these can judge it.
+
+    Its model must have a density for every row. Cost: one pass, unless it was made before.
+    """
+    # Learned rows have negative numbers: there is nothing in the data to compare them with.
+    taken = np.flatnonzero((coreset.indices >= 0) & (coreset.indices < data.num_rows))
+    data.want(coreset.indices[taken])
+    row_check = getattr(coreset.model, "row_check", None)
+    data.check(None if row_check is None or data.num_rows != coreset.num_rows else row_check())
     if (data.num_rows, data.total_count) != (coreset.num_rows, coreset.total_count):
         raise ValueError(
             f"the coreset was built from {coreset.num_rows:,} rows with a total count of "
@@ -122,8 +149,6 @@ def check_same_data(coreset: Coreset, data: Data) -> None:
             f"{data.total_count:,g}: pass the data it was built from"
         )
     _check_names(coreset.provenance.get("column_names", ()), data.column_names)
-    # Learned rows have negative numbers: there is nothing in the data to compare them with.
-    taken = np.flatnonzero(coreset.indices >= 0)
     rows = data.take(coreset.indices[taken])
     for name, ours in coreset.rows.take(taken).fields.items():
         theirs = rows.fields.get(name)

@@ -43,8 +43,10 @@ from corebayes.interrupts import exit_code, is_interrupt
 from corebayes.logs import FORMS, JsonLines, logger, write_lines
 from corebayes.outputs import ROOM, probe_output, write_or_keep
 from corebayes.report import command as reports
+from corebayes.rows import Rows
+from corebayes.scan.inline import Inline
 from corebayes.steps import show_steps
-from corebayes.types import Coreset, Data
+from corebayes.types import Coreset
 
 # A paragraph is a line of help.
 START = """Start with: corebayes demo
@@ -72,10 +74,10 @@ NOTHING = "interrupted, nothing was written"
 MANY_ROWS = 1_000_000
 
 RowsFile = Annotated[
-    Path,
+    str,
     Argument(
-        help="Rows: .parquet (a file, a folder or 'rows/*.parquet'), .csv, .npz (arrays X and y) "
-        "or .npy (a matrix)."
+        help="Rows: .parquet (a file, a folder, 'rows/*.parquet' or an address such as "
+        "s3://bucket/rows), .csv, .npz (arrays X and y) or .npy (a matrix)."
     ),
 ]
 CoresetFile = Annotated[Path, Argument(help="A coreset that `corebayes build` wrote.")]
@@ -195,7 +197,7 @@ def build(
     # Needed at the end: missing, it would cost the result, and Ctrl-C would wait for it.
     import_pyarrow("pyarrow.parquet")
     check_folder(checkpoint)
-    if out.exists() and rows.exists() and out.samefile(rows):
+    if out.exists() and os.path.exists(rows) and out.samefile(rows):
         raise ValueError(f"--out {out} is the file with the rows: name another")
     if log is not None:
         write_lines(sys.stderr, log)
@@ -309,14 +311,12 @@ def certify(
     with make_executor(workers, scheduler, tls) as executor, show_steps() as steps:
         steps.begin("certifying")
         if memory is None:
-            executor = steps.watch(executor)
+            executor = steps.watch(executor or Inline())
         certificate = cb.certify(
             loaded, data, draws=draws, tol=tol, seed=seed, memory=memory, executor=executor
         )
     if as_json:
-        _print_json(
-            command="certify", coreset=str(coreset), rows=str(rows), **certificate.to_dict()
-        )
+        _print_json(command="certify", coreset=str(coreset), rows=rows, **certificate.to_dict())
     else:
         colour = "green" if certificate.certified else "yellow"
         verdict, _, details = str(certificate).partition("\n")
@@ -356,12 +356,14 @@ def demo(
         _print_json(command="demo", **report)
 
 
-def _announce(data: Data, construction: Any, size: int | None) -> None:
+def _announce(data: Rows, construction: Any, size: int | None) -> None:
     """What a long run will cost, before it begins; nothing is asked."""
     if data.num_rows < MANY_ROWS:
         return
-    # The model looks at all rows once before the construction does.
-    fewest, most = (1 + passes for passes in construction.passes(size))
+    # One pass checks the rows before the construction sees them, and rows here and there, of
+    # which there are few, may take another.
+    fewest, most = construction.passes(size)
+    fewest, most = fewest + 1, most + 2
     if math.isinf(most):
         passes, total = f"at least {fewest:.0f}", f"at least {fewest * data.num_rows:,.0f}"
     else:
@@ -370,7 +372,7 @@ def _announce(data: Data, construction: Any, size: int | None) -> None:
             f"up to {most * data.num_rows:,.0f}",
         )
     print(
-        f"corebayes: {data.num_rows:,} rows in {len(data.shards):,} shards: {passes} passes over "
+        f"corebayes: {data.num_rows:,} rows in {data.num_shards:,} shards: {passes} passes over "
         f"them, {total} rows to read",
         file=sys.stderr,
     )
@@ -443,7 +445,7 @@ def _write_netcdf(draw_data: Any, out: Path) -> None:
         draw_data.to_netcdf(str(path))
 
 
-def _read(rows: Path, columns: Columns) -> Data:
+def _read(rows: str, columns: Columns) -> Rows:
     with show_steps() as steps:
         steps.begin("reading the rows")
         return read_rows(rows, columns)

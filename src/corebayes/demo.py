@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.outputs import probe_folder, write_or_keep
 from corebayes.plots import draw_kl, draw_marginals, save_figure
 from corebayes.report.cost import duration, gradient_seconds, shortest_seconds
 from corebayes.report.curves import Curve, coreset_curve, laplace_kl, uniform_curve
+from corebayes.rows import Rows, open_rows
 from corebayes.samplers.laplace import full_posterior
 from corebayes.samplers.posterior import Posterior
 from corebayes.steps import show_steps
-from corebayes.types import Array, Coreset, Data, Gaussian, Model, Points
+from corebayes.types import Array, Coreset, Gaussian, Model, Points
 
 # Unequal in size and sign, so that a mistake in either would show.
 COEFFICIENTS = (1.5, -0.8, 0.4, 0.1, -0.3, 0.9, -1.2, 0.2, 0.6)
@@ -62,7 +62,7 @@ def run_demo(
     def tell(name: str, words: str) -> None:
         say(f"{words}, {seconds[name]:.1f} s")
 
-    data = timed("generate", lambda: as_data(generate_rows(num_rows, seed)))
+    data = timed("generate", lambda: open_rows(generate_rows(num_rows, seed)))
     features = f"{len(COEFFICIENTS)} correlated features and an intercept"
     say(f"{num_rows:,} rows of logistic regression, {features}.\n")
     given = cb.LogisticRegression(intercept=True)
@@ -110,7 +110,7 @@ def generate_rows(num_rows: int, seed: int) -> tuple[Array, Array]:
     return X, (rng.random(num_rows) < 1.0 / (1.0 + np.exp(-eta))).astype(np.float64)
 
 
-def _compare(coreset: Coreset, data: Data, full: Gaussian, draws: Array) -> dict[str, Any]:
+def _compare(coreset: Coreset, data: Rows, full: Gaussian, draws: Array) -> dict[str, Any]:
     """Coreset draws against the full posterior, and what one gradient costs on each."""
     model, rows, weights = coreset.model, coreset.rows, coreset.weights
     sd = np.sqrt(np.square(full.factor).sum(axis=1))
@@ -145,7 +145,7 @@ def _coreset_draws(coreset: Coreset, seed: int) -> Array:
     return np.concatenate(both, axis=2).reshape(-1, coreset.model.dim)
 
 
-def _full_nuts(model: Model, data: Data, seed: int) -> Array | None:
+def _full_nuts(model: Model, data: Rows, seed: int) -> Array | None:
     """NUTS on all rows, where some five gradients for each draw take a few seconds only."""
     rows, weights = data.take(np.arange(data.num_rows)), np.ones(data.num_rows)
     seconds = 5 * 2 * FULL_NUTS_DRAWS * gradient_seconds(model, rows, weights, repeats=3)
@@ -165,7 +165,7 @@ def _nuts_line(reference: Array, draws: Array) -> str:
     )
 
 
-def _plain_gradient_seconds(data: Data) -> float:
+def _plain_gradient_seconds(data: Rows) -> float:
     """The same on all rows, as one would write it in NumPy for these rows alone."""
     block = data.take(np.arange(data.num_rows))
     X = np.column_stack([block.X, np.ones(len(block))])

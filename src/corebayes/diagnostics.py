@@ -22,19 +22,17 @@ import numpy as np
 
 from corebayes.arguments import checked_whole
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace, full_posterior
 from corebayes.samplers.posterior import Posterior
-from corebayes.scan.budget import Budget
-from corebayes.scan.checked import scan_checked
-from corebayes.scan.inline import Inline
 from corebayes.scan.query import Executor, Totals
 from corebayes.tangent.closed_form import ClosedForm
 from corebayes.tangent.gaussian import gaussian_kl as gaussian_kl
 from corebayes.tangent.geometry import Geometry
 from corebayes.tangent.monte_carlo import MonteCarlo, MonteCarloSpace
-from corebayes.types import Array, Coreset, Data, Estimate, Gaussian, WeightedPoints
+from corebayes.types import Array, Coreset, Estimate, Gaussian, WeightedPoints
 
 Direction = Literal["reverse", "forward", "symmetric"]
 
@@ -44,7 +42,7 @@ PASS_DRAWS = 4096
 
 def laplace_kl(
     coreset: Coreset,
-    data: Data,
+    data: Any,
     *,
     direction: Direction = "reverse",
     normalise: bool = False,
@@ -67,7 +65,7 @@ def laplace_kl(
 def path_kl(
     rng: np.random.Generator,
     coreset: Coreset,
-    data: Data,
+    data: Any,
     *,
     direction: Direction = "reverse",
     num_temperatures: int = 64,
@@ -96,23 +94,24 @@ def path_kl(
 
 def log_ratios(
     coreset: Coreset,
-    data: Data,
+    data: Any,
     draws: Array,
     executor: Executor | None = None,
-    budget: Budget | None = None,
 ) -> Array:
     """r(θ_s) = Σ_n c_n f_n(θ_s) − Σ_i w_i f_i(θ_s), less its mean: log π/π_w up to a constant.
 
     The rows are checked on the way, as `build` does. Cost: one pass of N·S potentials for every
     4,096 draws.
     """
-    model, executor = coreset.model, executor or Inline()
+    model, rows = coreset.model, open_rows(data, executor=executor)
+    row_check = getattr(model, "row_check", None)
+    rows.check(None if row_check is None else row_check())
     parts: list[Array] = []
     for first in range(0, len(draws), PASS_DRAWS):
         # Potentials are centred before they are summed; a draw all parts share ties them together.
         part = np.concatenate([draws[:1], draws[first : first + PASS_DRAWS]])
         space = MonteCarloSpace(model, part)
-        ratio = scan_checked(model, Totals(space), data, executor, budget).total
+        ratio = rows.ask(Totals(space)).total
         if coreset.size:
             ratio = ratio - space.combine(space.embed(coreset.rows), coreset.weights)
         parts.append((ratio[1:] - ratio[0]) * np.sqrt(len(part)))
@@ -153,21 +152,21 @@ def fisher_metric(
 def hilbert_objective(
     rng: np.random.Generator,
     coreset: Coreset,
-    data: Data,
+    data: Any,
     reference: Array,
     *,
     geometry: Geometry | None = None,
 ) -> float:
     """J(w) = (c − w)ᵀ G(ŵ) (c − w), the Hilbert coreset objective with π̂ = π_ŵ, ŵ = `reference`."""
     problem = _problem(coreset, data)
-    missing = _counts(data) - dense_weights(coreset)
+    missing = _counts(problem) - dense_weights(coreset)
     return float(missing @ fisher_metric(rng, problem, reference, geometry) @ missing)
 
 
 def metric_constant(
     rng: np.random.Generator,
     coreset: Coreset,
-    data: Data,
+    data: Any,
     reference: Array,
     *,
     geometry: Geometry | None = None,
@@ -181,7 +180,7 @@ def metric_constant(
     Cost: num_nodes metrics of N² covariances, and an eigendecomposition of N³ flops.
     """
     problem = _problem(coreset, data)
-    weights, counts = dense_weights(coreset), _counts(data)
+    weights, counts = dense_weights(coreset), _counts(problem)
     values, vectors = np.linalg.eigh(fisher_metric(rng, problem, reference, geometry))
     kept = values > rank_tolerance * values[-1]
     # G(ŵ)^{-½} on its range, up to a rotation that leaves λ_max alone
@@ -230,7 +229,7 @@ def _path_draws(
         return
     sampler = sampler or Laplace()
     rows, location = data.take(np.arange(data.num_rows)), None
-    counts, weights = _counts(data), dense_weights(coreset)
+    counts, weights = _counts(problem), dense_weights(coreset)
     for t in temperatures:
         # γ(t) = (1 − t) w + t c
         gamma = (1.0 - t) * weights + t * counts
@@ -239,8 +238,8 @@ def _path_draws(
         yield draws.equally_weighted(rng, num_draws)
 
 
-def _problem(coreset: Coreset, data: Data, executor: Executor | None = None) -> Problem:
-    return Problem(coreset.model, data, executor or Inline())
+def _problem(coreset: Coreset, data: Any, executor: Executor | None = None) -> Problem:
+    return Problem(coreset.model, open_rows(data, executor=executor))
 
 
 def _geometry(problem: Problem, geometry: Geometry | None) -> Geometry:
@@ -249,5 +248,5 @@ def _geometry(problem: Problem, geometry: Geometry | None) -> Geometry:
     return ClosedForm() if is_conjugate(problem.model) else MonteCarlo(num_draws=2000)
 
 
-def _counts(data: Data) -> Array:
-    return data.take(np.arange(data.num_rows)).multiplicity()
+def _counts(problem: Problem) -> Array:
+    return problem.data.take(np.arange(problem.data.num_rows)).multiplicity()

@@ -12,16 +12,17 @@ import numpy as np
 
 import corebayes as cb
 from corebayes.constructions import Construction, exported
-from corebayes.data import as_data
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import as_limit
 from corebayes.data.npy_header import check_archive
+from corebayes.data.parquet_files import is_address
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, rows_of, stored_design
 from corebayes.formula.tokens import shorten
 from corebayes.models import BUILT_IN, GLM, NormalPriorModel
+from corebayes.rows import Rows, open_rows
 from corebayes.scan.query import Executor
-from corebayes.types import Coreset, Data, Model
+from corebayes.types import Coreset, Model
 
 
 class ModelOptions(NamedTuple):
@@ -46,7 +47,7 @@ class Columns(NamedTuple):
     """Of the formula a coreset was built with; the text of that formula is for people."""
 
     def named(self) -> dict[str, Any]:
-        """The arguments of `as_data`."""
+        """The arguments of `open_rows`."""
         return {name: getattr(self, name) for name in ("target", "features", "counts", "on_bad")}
 
     def stored(self) -> dict[str, Any]:
@@ -94,24 +95,29 @@ def make_method(name: str) -> Construction:
     return _named(name, METHODS, "method")()
 
 
-def read_rows(path: Path, columns: Columns) -> Data:
-    """The rows of a file, of a folder or of all files that match a pattern, checked.
+def read_rows(source: str, columns: Columns, memory: str | None = None) -> Rows:
+    """The rows of a file, of a folder or of all files that match a pattern, opened.
 
     Parquet and .npy are read part by part in every pass; .csv and .npz are held in memory.
     """
-    if columns.formula is not None or columns.design is not None:
+    path, by_formula = Path(source), columns.formula is not None or columns.design is not None
+    if is_address(source):
+        if by_formula:
+            raise ValueError("--formula is for tables on this machine, not for addresses")
+        return open_rows(source, memory=memory, **columns.named())
+    if by_formula:
         return _read_formula(path, columns)
     if path.suffix in IN_MEMORY and not path.is_dir():
         if not path.exists():
             raise FileNotFoundError(f"there is no file {path}")
         if path.suffix == ".npz":
             return _read_npz(path, columns)
-        return as_data(_read_csv(path), **columns.named())
+        return open_rows(_read_csv(path), memory=memory, **columns.named())
     if path.suffix not in SUFFIXES and not path.is_dir():
         raise ValueError(
             f"cannot read {path}: rows come as {', '.join(SUFFIXES)} or as a folder of .parquet"
         )
-    return as_data(str(path), **columns.named())
+    return open_rows(source, memory=memory, **columns.named())
 
 
 def columns_of(
@@ -178,7 +184,7 @@ def make_executor(
         yield None
 
 
-def _read_formula(path: Path, columns: Columns) -> Data:
+def _read_formula(path: Path, columns: Columns) -> Rows:
     """The design that a formula makes of a table, which is held in memory."""
     if columns.target is not None or columns.features is not None:
         raise ValueError("--formula names the target and the features: leave out --target and co.")
@@ -207,7 +213,7 @@ def _read_csv(path: Path) -> Any:
         raise ValueError(f"cannot read {path} as csv: {reason}") from error
 
 
-def _read_npz(path: Path, columns: Columns) -> Data:
+def _read_npz(path: Path, columns: Columns) -> Rows:
     """Arrays X and y; names of columns have no meaning there."""
     for option in ("target", "features"):
         if getattr(columns, option) is not None:
@@ -222,7 +228,7 @@ def _read_npz(path: Path, columns: Columns) -> Data:
             raise ValueError(f"{path} has no array {columns.counts!r}, only {', '.join(arrays)}")
         counts = arrays[columns.counts]
     source = (arrays["X"], arrays["y"]) if "y" in arrays else arrays["X"]
-    return as_data(source, counts=counts, on_bad=columns.on_bad)
+    return open_rows(source, counts=counts, on_bad=columns.on_bad)
 
 
 def _load_numpy(path: Path) -> dict[str, Any]:

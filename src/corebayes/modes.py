@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from corebayes.data.random_rows import random_rows
-from corebayes.samplers.laplace import full_log_density, full_posterior, prior_fit
+from corebayes.rows import Rows
+from corebayes.samplers.laplace import asked_posterior, prior_fit
 from corebayes.samplers.mode_search import (
     Mode,
     distinct_modes,
@@ -20,8 +20,8 @@ from corebayes.samplers.mode_search import (
     shares_of,
 )
 from corebayes.samplers.posterior import Posterior
-from corebayes.scan.query import Executor
-from corebayes.types import Array, Block, Coreset, Data, Model
+from corebayes.scan.query import Derivatives
+from corebayes.types import Array, Block, Coreset, Model
 
 NUM_STARTS = 12
 # Rows of the subsample on which modes of π are looked for before any further pass.
@@ -32,7 +32,7 @@ MAX_FULL_SEARCHES = 4
 
 
 def unvisited_mode(
-    rng: np.random.Generator, coreset: Coreset, data: Data, draws: Array, executor: Executor
+    rng: np.random.Generator, coreset: Coreset, data: Rows, draws: Array
 ) -> str | None:
     """Why draws (S, d) of π_w cannot be trusted to show all of π_w and π; None when they can.
 
@@ -58,7 +58,7 @@ def unvisited_mode(
         if not away:
             return None
         begins = [*visited, *(mode.fit.mean for mode in away)]
-        full = [_full_mode(model, data, executor, begin) for begin in begins]
+        full = [_full_mode(model, data, begin) for begin in begins]
         missed = _heavy_unvisited(full, draws)
     return None if missed is None else _reason("the full posterior", missed)
 
@@ -84,11 +84,11 @@ def _heavy_unvisited(modes: list[Mode], draws: Array) -> tuple[Mode, float] | No
     return None
 
 
-def _full_mode(model: Model, data: Data, executor: Executor, start: Array) -> Mode:
+def _full_mode(model: Model, data: Rows, start: Array) -> Mode:
     """The mode of the full posterior that Newton's method reaches. Cost: N·d² flops a pass."""
-
-    fit = full_posterior(model, data, executor, start=start, tolerance=1e-8)
-    height = full_log_density(model, data, executor, fit.mean)
+    fit = asked_posterior(model, data.ask, start=start, tolerance=1e-8)
+    height = data.ask(Derivatives(model, fit.mean)).value
+    height += float(model.log_prior(fit.mean[None, :])[0])
     return Mode(fit, height + log_volume(fit))
 
 
@@ -97,13 +97,12 @@ def prior_starts(rng: np.random.Generator, coreset: Coreset) -> Array:
     return prior_fit(coreset.model, coreset.rows).draw(rng, NUM_STARTS)
 
 
-def _subsample(rng: np.random.Generator, data: Data) -> tuple[Block, Array, float]:
+def _subsample(rng: np.random.Generator, data: Rows) -> tuple[Block, Array, float]:
     """Rows, weights that add up to Σ_n c_n, and how many rows of the data one stands for."""
     if data.num_rows <= SUBSAMPLE_ROWS:
         rows = data.take(np.arange(data.num_rows))
         return rows, rows.multiplicity(), 1.0
-    numbers = random_rows(rng, data.num_rows, SUBSAMPLE_ROWS)
-    rows = data.take(numbers)
+    rows = data.take(data.some(rng, SUBSAMPLE_ROWS))
     counts = rows.multiplicity()
     weights = counts * (data.total_count / max(float(counts.sum()), 1.0))
     return rows, weights, data.num_rows / SUBSAMPLE_ROWS

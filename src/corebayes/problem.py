@@ -8,39 +8,43 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from corebayes.data.arrays import ArrayData
+from corebayes.rows import Rows, open_rows
 from corebayes.samplers.exact import is_conjugate
-from corebayes.scan.budget import Budget
-from corebayes.scan.inline import Inline
-from corebayes.scan.query import Executor, PassLog, Query, Statistics, scan
-from corebayes.types import Array, Data, Gaussian, Indices, Model, Points, WeightedPoints
+from corebayes.scan.query import Query, Statistics
+from corebayes.types import Array, Gaussian, Indices, Model, Points, WeightedPoints
 
 Answer = TypeVar("Answer")
 
 
 @dataclass
 class Problem:
-    """A bound model, its data, and the executor of passes; counts the rows that were read."""
+    """A bound model and the door to its rows."""
 
     model: Model
-    data: Data
-    executor: Executor = field(default_factory=Inline)
-    budget: Budget | None = None
-    """The memory that a pass may take; None leaves it at its default of a few megabytes."""
-    log: PassLog | None = field(default=None, repr=False)
-    """Remembers the answers of passes; None to forget them."""
-    rows_scanned: int = 0
-    """Rows that passes went over, by this run or by the one that it goes on from."""
+    data: Rows
+    """Anything that `open_rows` takes."""
     closed_form: Any = field(default=None, repr=False)
     """What the closed-form geometry derives from the statistics, once."""
 
     def __post_init__(self) -> None:
-        if self.budget is not None and self.executor == Inline():
-            self.executor = Inline(threads=self.budget.num_threads(self.data))
+        if not isinstance(self.data, Rows):  # pyright: ignore[reportUnnecessaryIsInstance]
+            self.data = open_rows(self.data)
 
     def ask(self, query: Query[Answer], rows: Indices | None = None) -> Answer:
         """One pass over all rows, or over the given sorted row numbers."""
-        self.rows_scanned += self.data.num_rows if rows is None else rows.size
-        return scan(query, self.data, self.executor, rows, self.budget, self.log)
+        return self.data.ask(query, rows)
+
+    @property
+    def rows_scanned(self) -> int:
+        """Rows that passes went over, by this run or by the one that it goes on from."""
+        return self.data.meter.rows_asked
+
+    def of_points(self, points: WeightedPoints) -> Problem:
+        """The same model on these rows, each counted as often as its weight says."""
+        return Problem(
+            self.model, open_rows(ArrayData(fields=points.rows.fields, counts=points.weights))
+        )
 
     @cached_property
     def statistics(self) -> Any:

@@ -46,7 +46,7 @@ class Steps:
         if self._bar is not None:
             self._bar.reset(self._task, total=None, description=words)
 
-    def watch(self, executor: Executor | None) -> Executor | None:
+    def watch(self, executor: Executor) -> Executor:
         """The executor, its passes shown as part of the step under way."""
         if self._bar is None:
             return executor

@@ -19,7 +19,7 @@ answers, a `Geometry` makes the `TangentSpace` at π_w, a `Construction` moves t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple, Protocol
@@ -77,7 +77,7 @@ class Block:
 
 
 class Data(Protocol):
-    """Rows that can be read again, in shards, and fetched by number."""
+    """What a model sees of the rows when it is bound; `corebayes.rows.Rows` is all there is."""
 
     @property
     def num_rows(self) -> int: ...
@@ -98,15 +98,20 @@ class Data(Protocol):
         ...
 
     @property
-    def shards(self) -> Sequence[tuple[int, int]]:
-        """Half-open row ranges that cover all rows in order; one is a worker's task."""
+    def template(self) -> Block:
+        """The fields without a row: names and shapes."""
         ...
 
-    def read(self, start: int, stop: int) -> Block:
-        """The rows of one range, as float64."""
+    def some(self, rng: Rng, size: int) -> Indices:
+        """`size` different row numbers at random, sorted."""
         ...
 
-    def take(self, rows: Indices) -> Block:
+    def check(self, question: Any = None) -> Any:
+        """Ask every row a question that may end in an error, in the pass that checks all values
+        if it is still to come; see `corebayes.rows.RowCheck`."""
+        ...
+
+    def take(self, numbers: Indices) -> Block:
         """The rows with these numbers, in this order."""
         ...
 

@@ -90,7 +90,10 @@ def test_jax_stays_as_the_user_set_it():
     before = jax.config.jax_enable_x64
     for library in ("numpyro", "pymc"):
         model, data, *_ = adapted(library, "hierarchical", 60)
-        assert model.potentials(np.zeros((2, model.dim)), data.read(0, 5)).dtype == np.float64
+        assert (
+            model.potentials(np.zeros((2, model.dim)), data.take(np.arange(0, 5))).dtype
+            == np.float64
+        )
     assert jax.config.jax_enable_x64 == before and not before
     assert jax.numpy.zeros(1).dtype == np.float32
 

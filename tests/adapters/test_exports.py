@@ -21,7 +21,7 @@ from corebayes.adapters.density_check import log_density
 from corebayes.adapters.export_numpyro import to_numpyro
 from corebayes.adapters.export_pymc import to_pymc
 from corebayes.adapters.tables import to_columns, to_csv, to_parquet
-from corebayes.data import as_data
+from corebayes.rows import open_rows
 from tests.adapters import numpyro_models, pymc_models
 from tests.adapters.rows import make_rows
 from tests.coresets import weighted
@@ -49,7 +49,7 @@ REGRESSIONS = {
 def regression(name: str) -> Any:
     model, target = REGRESSIONS[name]
     rows = make_rows(23)
-    data = as_data((rows["X"], rows[target]))
+    data = open_rows((rows["X"], rows[target]))
     return weighted(model.bind(data), data, ROWS, WEIGHTS)
 
 
@@ -151,7 +151,7 @@ def test_named_coefficients_keep_their_names():
 
     rows = make_rows(23)
     frame = pandas.DataFrame(rows["X"], columns=["age", "height", "y0"]).assign(y=rows["binary"])
-    data = as_data(frame, target="y")
+    data = open_rows(frame, target="y")
     coreset = weighted(cb.LogisticRegression(intercept=True).bind(data), data, ROWS, WEIGHTS)
     seeded = numpyro.handlers.seed(to_numpyro(coreset), 0)
     with jax.enable_x64(True):
@@ -176,7 +176,7 @@ def test_an_export_that_is_wrong_is_not_handed_over(monkeypatch):
 
 
 def test_models_without_a_form_there_are_refused():
-    data = as_data(np.zeros((4, 1)))
+    data = open_rows(np.zeros((4, 1)))
     model = cb.CustomModel(
         lambda draws, block: np.zeros((len(block), len(draws))),
         lambda draws: -(draws[:, 0] ** 2),
@@ -215,7 +215,7 @@ def _written(coreset: Any, folder: Any) -> Any:
 def test_numpyro_and_pymc_sample_the_same_posterior():
     """The point of handing over: their own samplers, our posterior."""
     rows = make_rows(400)
-    data = as_data((rows["X"], rows["binary"]))
+    data = open_rows((rows["X"], rows["binary"]))
     coreset = cb.build(cb.LogisticRegression(), data, size=30, seed=0)
     ours = cb.sample(coreset, draws=1000, chains=2, seed=1).posterior["beta"].values
     with jax.enable_x64(True):

@@ -50,7 +50,7 @@ def by_hand(frame: pandas.DataFrame) -> np.ndarray:
 def test_the_design_is_the_one_of_the_formula(frame, convert):
     model, data = from_formula("y ~ x1 + np.log(x2) + C(g)", convert(frame), family="logistic")
     assert isinstance(model, cb.LogisticRegression) and not model.intercept
-    rows = data.read(0, len(frame))
+    rows = data.take(np.arange(0, len(frame)))
     np.testing.assert_array_equal(rows.X, by_hand(frame))
     np.testing.assert_array_equal(rows.y, frame["y"])
     assert data.target_name == "y"
@@ -86,7 +86,9 @@ def test_families_options_counts_and_truths(frame):
     model, data = from_formula("x2 ~ x1*g", frame, family=own)
     assert model is own and len(data.column_names) == 6
     truth = frame.assign(y=frame["y"] == 1)
-    np.testing.assert_array_equal(from_formula("y ~ x1", truth)[1].read(0, 300).y, frame["y"])
+    np.testing.assert_array_equal(
+        from_formula("y ~ x1", truth)[1].take(np.arange(300)).y, frame["y"]
+    )
 
 
 def test_what_is_wrong_is_named(frame):

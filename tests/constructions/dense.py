@@ -32,7 +32,7 @@ def dense(name: str, num_rows: int = 25, num_draws: int = 30, counts: Any = None
     problem = CASES[name].problem(num_rows=num_rows, counts=counts)
     centre = np.array([0.5, -0.8, 0.3])
     draws = centre + np.random.default_rng(5).normal(scale=0.6, size=(num_draws, 3))
-    block = problem.data.read(0, num_rows)
+    block = problem.data.take(np.arange(0, num_rows))
     f = problem.model.potentials(draws, block)
     G = (f - f.mean(axis=1, keepdims=True)) / np.sqrt(num_draws)
     return Dense(problem, cb.GivenDraws(draws), G, block.multiplicity())

@@ -11,9 +11,10 @@ from benchmarks.two_modes import outcome
 import corebayes as cb
 from corebayes.constructions.annealed.polish import Polish, _rehearsal
 from corebayes.constructions.annealed.view import Goal, View
-from corebayes.data import as_data
+from corebayes.deadline import OutOfTimeError, deadline_at
 from corebayes.diagnostics import laplace_kl
-from corebayes.problem import OutOfTimeError, Problem
+from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from tests.contract.cases import MODELS
 
 CASES = {case.name: case for case in MODELS}
@@ -30,7 +31,7 @@ def test_as_many_points_as_quadratics_have_coefficients(num_rows):
     rows = logistic_rows(num_rows)
     coreset = cb.build(cb.LogisticRegression(), rows, size=21)
     assert coreset.size <= 21
-    assert laplace_kl(coreset, as_data(rows)) < 1e-2
+    assert laplace_kl(coreset, open_rows(rows)) < 1e-2
     assert coreset.provenance["passes"] < 20
 
 
@@ -45,7 +46,7 @@ def test_passes_do_not_grow_with_the_rows():
 def test_a_path_of_sizes_takes_few_passes_and_every_size_is_better_than_the_last():
     rows, sizes = logistic_rows(40_000), [2, 4, 8, 14, 21]
     coresets = cb.build_path(cb.LogisticRegression(), rows, sizes=sizes)
-    data = as_data(rows)
+    data = open_rows(rows)
     kls = [laplace_kl(coreset, data) for coreset in coresets]
     one = laplace_kl(cb.build(cb.LogisticRegression(), rows, size=1), data)
     # Also with fewer rows than parameters, where most directions are left to the prior.
@@ -83,7 +84,7 @@ def test_counts_equal_repeated_rows():
     counts = np.random.default_rng(1).integers(0, 4, size=1_500)
     repeated = np.repeat(np.arange(1_500), counts)
     coreset = cb.build(cb.LogisticRegression(), (X, y), size=21, counts=counts.astype(float))
-    everything = as_data((X[repeated], y[repeated]))
+    everything = open_rows((X[repeated], y[repeated]))
     same = cb.types.Coreset(
         coreset.indices, coreset.weights, coreset.rows, coreset.model, repeated.size, repeated.size
     )
@@ -99,7 +100,7 @@ def test_temperatures_adapt(warming):
     model = cb.LogisticRegression(prior=cb.Normal(0.0, 10.0))
     method = cb.AnnealedSparseVI(warming=warming)
     coreset = cb.build(model, (X, y), size=66, method=method)
-    assert laplace_kl(coreset, as_data((X, y))) < 1e-2
+    assert laplace_kl(coreset, open_rows((X, y))) < 1e-2
     assert coreset.provenance["passes"] < 12
 
 
@@ -108,7 +109,7 @@ def path_of(sizes, **options):
 
 
 def test_a_path_of_sizes_from_one_run():
-    data, sizes = as_data(logistic_rows(2_000)), [40, 5, 10, 20]
+    data, sizes = open_rows(logistic_rows(2_000)), [40, 5, 10, 20]
     coresets = path_of(sizes)
     assert all(c.size <= size for c, size in zip(coresets, sorted(sizes), strict=True))
     kls = [laplace_kl(coreset, data) for coreset in coresets]
@@ -150,7 +151,7 @@ def test_few_points_for_many_parameters_are_grown_from_where_they_stand():
     model, sizes = cb.GaussianMean(1.0), [1, 5, 15]
     greedy = cb.build_path(model, X, sizes=sizes, method=cb.SparseVI())
     for ours, theirs in zip(cb.build_path(model, X, sizes=sizes), greedy, strict=True):
-        assert laplace_kl(ours, as_data(X)) <= 1.05 * laplace_kl(theirs, as_data(X))
+        assert laplace_kl(ours, open_rows(X)) <= 1.05 * laplace_kl(theirs, open_rows(X))
 
 
 def test_more_points_than_cubics_use_higher_degrees():
@@ -159,7 +160,7 @@ def test_more_points_than_cubics_use_higher_degrees():
     y = rng.random(800) < 1 / (1 + np.exp(-X @ [1.0, -0.5]))
     coreset = cb.build(cb.LogisticRegression(), (X, y), size=30)
     # Cubics have nine coefficients in two dimensions; that alone leaves about 1e-8.
-    assert laplace_kl(coreset, as_data((X, y))) < 1e-11
+    assert laplace_kl(coreset, open_rows((X, y))) < 1e-11
 
 
 def test_a_custom_model_by_its_functions_alone():
@@ -201,7 +202,7 @@ def custom_problem(num_rows, **options):
         return -0.5 * np.sum(np.square(draws), axis=1)
 
     X, y = logistic_rows(num_rows)
-    data = as_data((X, 1.0 * y))
+    data = open_rows((X, 1.0 * y))
     return Problem(cb.CustomModel(log_likelihood, log_prior, 5).bind(data), data, **options)
 
 
@@ -236,8 +237,7 @@ def test_looks_in_closed_form_take_no_pass_and_a_rehearsal_keeps_the_deadline():
     assert view.cost == (0.0, 0) and not view.cost.is_passes
     # The geometry says so, not the model.
     assert replace(view, given=cb.Hermite()).cost.is_passes
-    problem.deadline = time.perf_counter() - 1.0
-    with pytest.raises(OutOfTimeError):
+    with deadline_at(time.perf_counter() - 1.0), pytest.raises(OutOfTimeError):
         replace(view.over(problem.points(np.arange(9), np.ones(9))), given=cb.MonteCarlo()).look(
             problem.no_points(), None
         )

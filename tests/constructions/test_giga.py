@@ -6,8 +6,8 @@ from scipy.optimize import nnls
 
 import corebayes as cb
 from corebayes.constructions import hilbert
-from corebayes.data import as_data
 from corebayes.diagnostics import dense_weights, laplace_kl
+from corebayes.rows import open_rows
 from tests.constructions.dense import CASES, dense, merged, paths, repeated
 
 
@@ -89,7 +89,7 @@ def test_beats_uniform_and_refit_beats_both():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 5))
     y = rng.random(2_000) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5, 0.0, 0.7]))
-    data, kls = as_data((X, y)), []
+    data, kls = open_rows((X, y)), []
     for method in (cb.Uniform(), cb.GIGA(), cb.GIGA(refit=True)):
         trials = [
             laplace_kl(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.diagnostics import laplace_kl
+from corebayes.rows import open_rows
 from tests.constructions.dense import CASES, dense, paths, repeated
 
 
@@ -62,7 +62,7 @@ def test_beats_uniform_and_frank_wolfe():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 8))
     y = rng.random(500) < 1 / (1 + np.exp(-X @ np.linspace(-1.0, 1.5, 8)))
-    data = as_data((X, y))
+    data = open_rows((X, y))
     kls = [
         laplace_kl(cb.build(cb.LogisticRegression(), data, size=60, method=method), data)
         for method in (cb.Uniform(), cb.FrankWolfe(), cb.HardThresholding())

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.diagnostics import laplace_kl
+from corebayes.rows import open_rows
 from tests.constructions.dense import dense, paths, repeated
 
 SIZE = 10
@@ -48,7 +48,7 @@ def test_beats_uniform_when_rows_differ_in_weight():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 4)) * rng.choice([0.1, 3.0], p=[0.9, 0.1], size=(2_000, 1))
     y = rng.random(2_000) < 1 / (1 + np.exp(-X @ [1.0, -1.0, 0.5, 0.2]))
-    data, kls = as_data((X, y)), []
+    data, kls = open_rows((X, y)), []
     for method in (cb.Uniform(), cb.ImportanceSampling(), cb.ImportanceSampling(refit=True)):
         trials = [
             laplace_kl(

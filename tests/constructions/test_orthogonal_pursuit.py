@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import nnls
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.diagnostics import dense_weights, laplace_kl
+from corebayes.rows import open_rows
 from tests.constructions.dense import CASES, dense, merged, paths, repeated
 
 
@@ -69,7 +69,7 @@ def test_counts_equal_repeated_rows():
 def test_exact_inner_products_match_the_posterior():
     """d(d+3)/2 + 1 = 10 points match every quadratic exactly (Carathéodory)."""
     for name in ("gaussian", "linear"):
-        data = as_data(CASES[name].data(num_rows=2_000))
+        data = open_rows(CASES[name].data(num_rows=2_000))
         method = cb.OrthogonalPursuit(weighting=cb.FullPosterior(num_draws=None))
         coreset = cb.build(CASES[name].model, data, size=30, method=method)
         assert coreset.size <= 10

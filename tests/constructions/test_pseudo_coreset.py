@@ -5,8 +5,8 @@ import pytest
 
 import corebayes as cb
 from corebayes.constructions.pseudo_coreset import row_gradients
-from corebayes.data import as_data
 from corebayes.diagnostics import dense_weights, gaussian_kl, laplace_kl
+from corebayes.rows import open_rows
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 from corebayes.types import Block, WeightedPoints
 from tests.contract.cases import MODELS
@@ -35,7 +35,9 @@ def test_gradients_are_derivatives_of_the_exact_kl(name):
         model, gaussian_nodes(model.posterior(model.statistics(points, weights)))
     )
     vectors = space.embed(points)
-    residual = space.total(problem.data.read(0, 40)).element - space.combine(vectors, weights)
+    residual = space.total(problem.data.take(np.arange(40))).element - space.combine(
+        vectors, weights
+    )
     weighted = WeightedPoints(np.array([-1, -2]), points, weights)
     found = row_gradients(model, space.draws, weighted, residual)
     assert set(found) == set(points.fields)
@@ -63,7 +65,7 @@ def test_row_gradients_by_differences(name, intercept):
     options = {} if name == "gaussian" else {"intercept": intercept, "prior": prior}
     kind = type(case.model)
     model = case.model if name == "gaussian" else kind(**options)
-    data = as_data(case.data())
+    data = open_rows(case.data())
     model = model.bind(data)
     rows, rng = data.take(np.array([3, 8])), np.random.default_rng(0)
     draws, amounts = rng.normal(size=(9, model.dim)), rng.normal(size=9)
@@ -81,7 +83,7 @@ def test_row_gradients_by_differences(name, intercept):
 
 def test_few_points_in_many_dimensions_beat_every_subset():
     rng = np.random.default_rng(0)
-    data = as_data(rng.normal(size=20) + rng.normal(size=(500, 20)))
+    data = open_rows(rng.normal(size=20) + rng.normal(size=(500, 20)))
     method = cb.PseudoCoreset(update=cb.Adam(num_steps=400, rate=lambda t: 0.2 / np.sqrt(t)))
     learned = cb.build(cb.GaussianMean(1.0), data, size=4, method=method)
     chosen = cb.build(cb.GaussianMean(1.0), data, size=4, method=cb.SparseVI())
@@ -90,7 +92,7 @@ def test_few_points_in_many_dimensions_beat_every_subset():
 
 def test_much_closer_than_uniform_with_labels_that_stay():
     case = CASES["logistic"]
-    data = as_data(case.data(num_rows=400))
+    data = open_rows(case.data(num_rows=400))
     method = cb.PseudoCoreset(update=cb.Adam(num_steps=300, rate=lambda t: 0.2 / np.sqrt(t)))
     learned = cb.build(case.model, data, size=12, method=method, seed=1)
     uniform = cb.build(case.model, data, size=12, method=cb.Uniform(), seed=1)
@@ -100,18 +102,20 @@ def test_much_closer_than_uniform_with_labels_that_stay():
 
 def test_a_subsample_of_rows_is_enough():
     case = CASES["linear"]
-    data = as_data(case.data(num_rows=400))
+    data = open_rows(case.data(num_rows=400))
     update = cb.Adam(num_steps=300, rate=lambda t: 0.2 / np.sqrt(t))
     method = cb.PseudoCoreset(update=update, gradient_rows=100)
     learned = cb.build(case.model, data, size=12, method=method, seed=1)
     uniform = cb.build(case.model, data, size=12, method=cb.Uniform(), seed=1)
     assert laplace_kl(learned, data) < 0.1 * laplace_kl(uniform, data)
-    assert learned.rows.y.min() not in data.read(0, 400).y, "targets of a line are learned"
+    assert learned.rows.y.min() not in data.take(np.arange(0, 400)).y, (
+        "targets of a line are learned"
+    )
 
 
 def test_saves_loads_certifies_and_samples_like_any_coreset(tmp_path):
     case = CASES["linear"]
-    data = as_data(case.data(num_rows=200))
+    data = open_rows(case.data(num_rows=200))
     update = cb.Adam(num_steps=300, rate=lambda t: 0.2 / np.sqrt(t))
     coreset = cb.build(case.model, data, size=12, method=cb.PseudoCoreset(update=update))
     assert np.array_equal(coreset.indices, np.arange(-12, 0))

@@ -16,8 +16,9 @@ class Script:
     def __init__(self, batches):
         self.batches = list(batches)
 
-    def draw(self, rng, model, rows, weights, num_draws, start=None):
-        return self.batches.pop(0), np.zeros(model.dim)
+    def draw(self, rng, posterior, num_draws, start=None):
+        values = self.batches.pop(0)[None]
+        return cb.Draws(values=values, location=np.zeros(posterior.dim), independent=True)
 
 
 def by_formula(potentials, subset, weights, batches, first):
@@ -47,7 +48,7 @@ def by_formula(potentials, subset, weights, batches, first):
 def test_first_step_by_the_formula(first_spread):
     """Draws that spread too little promise a step that is too long."""
     problem = CASES["logistic"].problem(num_rows=30)
-    block = problem.data.read(0, 30)
+    block = problem.data.take(np.arange(0, 30))
     batches = np.random.default_rng(0).normal(scale=0.2, size=(12, 80, 3))
     batches[0] *= first_spread / 0.2
     geometry = cb.MonteCarlo(num_draws=80, sampler=Script(batches))

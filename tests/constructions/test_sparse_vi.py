@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from tests.contract.cases import MODELS, some_points
 
 CASES = {case.name: case for case in MODELS}
@@ -17,8 +17,9 @@ class Script:
     def __init__(self, batches):
         self.batches = list(batches)
 
-    def draw(self, rng, model, rows, weights, num_draws, start=None):
-        return self.batches.pop(0), np.zeros(model.dim)
+    def draw(self, rng, posterior, num_draws, start=None):
+        values = self.batches.pop(0)[None]
+        return cb.Draws(values=values, location=np.zeros(posterior.dim), independent=True)
 
 
 def algorithm_1(potentials, batches, num_iterations, num_steps, rate):
@@ -53,7 +54,7 @@ def test_equals_the_paper_line_by_line(name):
     rng = np.random.default_rng(0)
     iterations, steps = 8, 6
     batches = rng.normal(scale=0.7, size=(1 + iterations * (steps + 1), 40, 3))
-    block = problem.data.read(0, 25)
+    block = problem.data.take(np.arange(0, 25))
     expected, history = algorithm_1(
         lambda draws: problem.model.potentials(draws, block), batches, iterations, steps, 0.05
     )
@@ -114,7 +115,7 @@ def test_separable_rows_stay_finite():
     X = rng.normal(size=(400, 4))
     rows = (X, X[:, 0] > 0)
     coreset = cb.build(cb.LogisticRegression(), rows, size=30, method=cb.SparseVI())
-    data = as_data(rows)
+    data = open_rows(rows)
     problem = Problem(coreset.model, data)
     exact = cb.samplers.laplace.full_posterior(problem.model, data)
     fit = cb.Laplace().fit(cb.Posterior.of(coreset))
@@ -124,7 +125,7 @@ def test_separable_rows_stay_finite():
 
 def test_an_active_row_with_too_much_weight_is_the_one_to_move():
     """Its correlation with the residual is −1: |corr| selects it, corr would not."""
-    data = as_data(np.linspace(-0.1, 0.1, 41))
+    data = open_rows(np.linspace(-0.1, 0.1, 41))
     problem = Problem(cb.GaussianMean().bind(data), data)
     method, rng = cb.SparseVI(), np.random.default_rng(0)
     start = method.init(rng, problem, 20)

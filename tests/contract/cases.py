@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import distinct_modes, find_modes
@@ -37,7 +37,7 @@ class ModelCase:
         return X, self.respond(rng, X @ np.array([0.8, -1.2, 0.4]) + 0.3)
 
     def problem(self, num_rows: int = 60, seed: int = 0, **options: Any) -> Problem:
-        data = as_data(self.data(num_rows, seed), **options)
+        data = open_rows(self.data(num_rows, seed), **options)
         return Problem(self.model.bind(data), data)
 
 

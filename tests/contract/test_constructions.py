@@ -53,7 +53,7 @@ def test_duplicate_rows_and_counts(case, method):
         coreset = cb.build(case.model, data, size=15, method=method, counts=counts, seed=2)
         assert coreset.total_count == times * 30.0
         assert np.unique(coreset.indices).size == coreset.size
-        fit = cb.Laplace().fit(coreset.model, coreset.rows, coreset.weights)
+        fit = cb.Laplace().fit(cb.Posterior.of(coreset))
         widths.append(np.linalg.slogdet(fit.factor)[1])
     # Twice the precision in 3 dimensions is 1.04 nats less entropy, but for the prior's share.
     assert widths[0] - widths[1] > 0.25

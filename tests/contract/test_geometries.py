@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import corebayes as cb
+from corebayes.rows import open_rows
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import BestRows, Totals, scan
+from corebayes.scan.query import BestRows, Totals
 from corebayes.tangent.geometry import residual_of, scanned_total
 from tests.contract.cases import GEOMETRIES, products, some_points
+from tests.opened import read, scan, table
 
 WEIGHTS = np.array([9.0, 0.0, 21.0, 4.0])
 POINTS = (3, 17, 40, 41)
@@ -26,7 +28,7 @@ def look(case, geometry, **options):
 @pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
 def test_operations_agree_with_the_gram_matrix(case, geometry):
     problem, _, space = look(case, geometry)
-    block = problem.data.read(0, problem.data.num_rows)
+    block = read(problem.data, 0, problem.data.num_rows)
     vectors = space.embed(block)
     gram = space.gram(vectors)
     weights = np.random.default_rng(2).normal(size=len(block))
@@ -44,7 +46,7 @@ def test_operations_agree_with_the_gram_matrix(case, geometry):
 @pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
 def test_total_is_the_sum_of_all_rows(case, geometry):
     problem, _, space = look(case, geometry)
-    block = problem.data.read(0, problem.data.num_rows)
+    block = read(problem.data, 0, problem.data.num_rows)
     by_rows = space.combine(space.embed(block), np.ones(len(block)))
     size = np.linalg.norm(by_rows)
     for total in (
@@ -71,7 +73,7 @@ def test_counts_equal_repeated_rows(case, geometry):
     counts = np.random.default_rng(3).integers(0, 4, size=60).astype(float)
     counts[list(POINTS)] = 1.0
     problem, _, space = look(case, geometry, counts=counts)
-    block = problem.data.read(0, 60)
+    block = read(problem.data, 0, 60)
     repeated = np.repeat(np.arange(60), counts.astype(int))
     by_rows = space.combine(space.embed(block.take(repeated)), np.ones(repeated.size))
     total = geometry.total(problem, space).element
@@ -95,7 +97,7 @@ def test_gradient_and_moments_of_the_restriction_agree(case, geometry):
 def test_best_rows_are_the_best_by_brute_force(case, geometry):
     problem, points, space = look(case, geometry)
     residual = residual_of(geometry, problem, space, points.at(WEIGHTS))
-    block = problem.data.read(0, 60)
+    block = problem.data.take(np.arange(60))
     vectors = space.embed(block)
     scores = space.project(vectors, residual) / np.sqrt(space.squared_norms(vectors))
     scores[list(POINTS)] = -np.inf
@@ -109,7 +111,7 @@ def test_best_rows_are_the_best_by_brute_force(case, geometry):
 @pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
 def test_a_space_can_be_sent_to_a_worker(case, geometry):
     problem, _, space = look(case, geometry)
-    block = problem.data.read(0, 60)
+    block = read(problem.data, 0, 60)
     again = pickle.loads(pickle.dumps(space))
     assert np.array_equal(again.total(block).element, space.total(block).element)
 
@@ -117,7 +119,7 @@ def test_a_space_can_be_sent_to_a_worker(case, geometry):
 @pytest.mark.parametrize(("case", "geometry"), products(GEOMETRIES))
 def test_threads_do_not_change_a_bit(case, geometry):
     problem = case.problem(num_rows=300)
-    small_shards = replace(problem.data, shard_rows=37)
+    small_shards = open_rows(replace(table(problem.data), shard_rows=37))
     points = some_points(problem, *POINTS)
     space = geometry.space(np.random.default_rng(1), problem, points.at(WEIGHTS))
     one = scan(Totals(space), small_shards, Inline(threads=1)).total
@@ -138,7 +140,7 @@ def test_energy_differences_are_differences_of_kl(case, geometry):
     """KL(q ‖ π) of the Gaussian fit q of π_w, by plain averages over many draws of q."""
     geometry = many_draws(geometry)
     problem = case.problem()
-    model, block = problem.model, problem.data.read(0, 60)
+    model, block = problem.model, read(problem.data, 0, 60)
     points = some_points(problem, *POINTS)
     energies, kls = [], []
     for weights in (WEIGHTS, np.array([30.0, 20.0, 21.0, 40.0])):

@@ -138,7 +138,9 @@ def test_what_is_not_draws_is_refused():
             cb.Draws(values=flat[None], location=place, weights=weights)
     problem = {case.name: case for case in MODELS}["logistic"].problem()
     with pytest.raises(TypeError, match="not conjugate"):
-        draw(cb.Exact(), cb.Posterior(problem.model, problem.data.read(0, 2), np.ones(2)), 10)
+        draw(
+            cb.Exact(), cb.Posterior(problem.model, problem.data.take(np.arange(2)), np.ones(2)), 10
+        )
 
 
 @pytest.mark.parametrize("case", MODELS, ids=[case.name for case in MODELS])
@@ -167,7 +169,7 @@ def test_a_density_that_is_no_number_counts_as_none():
         lambda draws: np.where(draws[:, 0] < 9.0, 0.0, np.inf),
         1,
     )
-    rows = {case.name: case for case in MODELS}["linear"].problem().data.read(0, 1)
+    rows = {case.name: case for case in MODELS}["linear"].problem().data.take(np.arange(1))
     posterior = cb.Posterior(model, rows, np.ones(1))
     found = posterior.finite_log_density(np.array([[-1.0], [2.0], [9.5]]))
     assert np.array_equal(found, [-np.inf, 2.0, -np.inf])

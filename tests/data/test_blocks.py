@@ -10,11 +10,10 @@ import pyarrow as pa
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.data.blocks import NUM_KEPT
 from corebayes.data.watch import ChangedDataError
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import scan
+from tests.opened import checked, read, scan, shards, table
 
 NUM_ROWS = 100_000
 X = np.random.default_rng(0).normal(size=(NUM_ROWS, 2))
@@ -54,13 +53,13 @@ class RowNumbers:
 
 @pytest.mark.parametrize("source", [Blocks(), generate], ids=["object", "function"])
 def test_rows_are_those_of_the_arrays(source):
-    data, expected = as_data(source), as_data((X, Y))
+    data, expected = checked(source), checked((X, Y))
     assert (data.num_rows, data.total_count) == (NUM_ROWS, NUM_ROWS)
-    assert [stop for _, stop in data.shards] == [30_000, 49_999, 90_000, NUM_ROWS]
+    assert [stop for _, stop in shards(data)] == [30_000, 49_999, 90_000, NUM_ROWS]
     rows = np.array([99_999, 5, 31_000, 5, 0])
     for block, other in [
-        (data.read(0, NUM_ROWS), expected.read(0, NUM_ROWS)),
-        (data.read(29_990, 50_010), expected.read(29_990, 50_010)),
+        (read(data, 0, NUM_ROWS), read(expected, 0, NUM_ROWS)),
+        (read(data, 29_990, 50_010), read(expected, 29_990, 50_010)),
         (data.take(rows), expected.take(rows)),
         (data.take(rows[:0]), expected.take(rows[:0])),
     ]:
@@ -73,7 +72,7 @@ def test_rows_are_those_of_the_arrays(source):
 
 def test_a_pass_reads_the_stream_once():
     blocks = Blocks()
-    data = as_data(blocks)
+    data = checked(blocks)
     # Lengths and hashes, then the values.
     assert blocks.num_readings == 2
     for passes in (3, 4):
@@ -81,7 +80,7 @@ def test_a_pass_reads_the_stream_once():
         assert blocks.num_readings <= passes
     data.take(np.array([99_999, 100, 50_000]))
     assert blocks.num_readings <= 5
-    assert len(data.source._reader.kept) <= NUM_KEPT
+    assert len(table(data).source._reader.kept) <= NUM_KEPT
 
 
 def test_a_build_is_the_build_from_memory():
@@ -98,8 +97,8 @@ def test_blocks_may_be_tables_with_counts():
     def tables():
         return (table.slice(start, 30_000) for start in range(0, NUM_ROWS, 30_000))
 
-    data = as_data(tables, target="y", features=["b", "a"], counts="n")
-    expected = as_data(table, target="y", features=["b", "a"], counts="n")
+    data = checked(tables, target="y", features=["b", "a"], counts="n")
+    expected = checked(table, target="y", features=["b", "a"], counts="n")
     assert data.column_names == ("b", "a") and data.target_name == "y"
     assert data.total_count == expected.total_count
     rows = np.array([70_000, 1])
@@ -116,9 +115,9 @@ def test_bad_values_are_named_or_dropped():
             yield block
 
     with pytest.raises(ValueError, match="row 34321, column 1 of X is inf; 1 of 50,000 rows"):
-        as_data(blocks)
+        checked(blocks)
     with pytest.warns(UserWarning, match="1 of 50,000 rows"):
-        data = as_data(blocks, on_bad="drop")
+        data = checked(blocks, on_bad="drop")
     assert data.total_count == 49_999
     assert data.take(np.array([34_321])).counts.tolist() == [0.0]
     assert data.take(np.array([34_321])).X.tolist() == [[X[34_321, 0], 0.0]]
@@ -138,7 +137,7 @@ def test_a_second_reading_must_give_the_same(how):
                 block = X[start : start + 25_000] if how == "more rows at once" else block + 1e-9
             yield block
 
-    data = as_data(blocks)
+    data = checked(blocks)
     with pytest.raises(ChangedDataError, match=r"read again, at rows 40,000 to 59,999: .* random"):
         scan(RowNumbers(), data, Inline(threads=1))
     assert data.take(np.array([3])).X.tolist() == [X[3].tolist()]
@@ -153,7 +152,7 @@ def test_an_error_of_the_stream_is_the_callers_and_does_not_stick():
                 raise OSError(trouble.pop())
             yield X[start : start + 20_000]
 
-    data = as_data(blocks)
+    data = checked(blocks)
     trouble.append("the network is down")
     with pytest.raises(OSError, match="the network is down"):
         scan(RowNumbers(), data, Inline(threads=1))
@@ -162,23 +161,23 @@ def test_an_error_of_the_stream_is_the_callers_and_does_not_stick():
 
 def test_what_can_be_read_once_only_is_refused():
     with pytest.raises(TypeError, match="generator can be read only once: pass a function"):
-        as_data(x for x in [X])
+        checked(x for x in [X])
     with pytest.raises(ValueError, match="the data is empty"):
-        as_data(lambda: iter([]))
+        checked(lambda: iter([]))
     with pytest.raises(ValueError, match="counts of blocks must be a column"):
-        as_data(generate, counts=np.ones(NUM_ROWS))
+        checked(generate, counts=np.ones(NUM_ROWS))
 
 
 @pytest.mark.parametrize("second", [X[:, :1], (X, Y), (X, Y[:5])])
 def test_blocks_must_be_alike(second):
     first = X if not isinstance(second, tuple) or len(second[1]) > 5 else (X, Y)
     with pytest.raises(ValueError, match=r"block 1 \(from row 100,000\)"):
-        as_data(lambda: iter([first, second]))
+        checked(lambda: iter([first, second]))
 
 
 def test_fingerprint_and_travel():
-    data = as_data(generate)
-    assert data.fingerprint() == as_data(Blocks()).fingerprint()
-    assert data.fingerprint() != as_data(lambda: iter([(X, Y)])).fingerprint()
+    data = checked(generate)
+    assert data.fingerprint() == checked(Blocks()).fingerprint()
+    assert data.fingerprint() != checked(lambda: iter([(X, Y)])).fingerprint()
     copy = pickle.loads(pickle.dumps(data))
-    np.testing.assert_array_equal(copy.read(40_000, 40_009).X, X[40_000:40_009])
+    np.testing.assert_array_equal(read(copy, 40_000, 40_009).X, X[40_000:40_009])

@@ -11,8 +11,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corebayes.data import as_data
 from corebayes.data.checks import BLOCK_VALUES, find_bad_rows
+from tests.opened import checked, read, shards
 
 
 def rows(num_rows: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -26,34 +26,34 @@ def test_one_bad_feature_in_a_hundred_thousand_rows_is_named(value):
     X[76_543, 1] = value
     pattern = re.escape(f"row 76543, column 1 of X is {value}; 1 of 100,000 rows")
     with pytest.raises(ValueError, match=pattern):
-        as_data((X, y))
+        checked((X, y))
 
 
 def test_bad_target_is_named():
     X, y = rows()
     y[4] = np.inf
     with pytest.raises(ValueError, match="row 4, y is inf; 1 of 6 rows"):
-        as_data((X, y))
+        checked((X, y))
 
 
 def test_bad_entry_of_a_mapping_is_named():
     images = np.zeros((4, 2, 3))
     images[2, 1, 0] = np.nan
     with pytest.raises(ValueError, match="row 2, column 1, 0 of images is nan"):
-        as_data({"z": np.arange(4), "images": images})
+        checked({"z": np.arange(4), "images": images})
 
 
 def test_first_bad_row_comes_first_whatever_its_field_and_rows_count_once():
     X, y = rows()
     X[5, 0] = X[3, 2] = X[3, 1] = y[2] = y[5] = np.nan
     with pytest.raises(ValueError, match="row 2, y is nan; 3 of 6 rows"):
-        as_data((X, y))
+        checked((X, y))
 
 
 def test_masked_entries_are_missing():
     X = np.ma.masked_array(np.arange(6).reshape(3, 2), mask=[[0, 0], [0, 1], [0, 0]])
     with pytest.raises(ValueError, match="row 1, column 1 of X is nan"):
-        as_data(X)
+        checked(X)
 
 
 @settings(deadline=None)
@@ -73,7 +73,7 @@ def test_bad_rows_are_found_across_blocks(places, stretch):
 def test_huge_values_are_no_overflow():
     X = np.full((5, 3), 1.7e308)
     X[::2] *= -1
-    assert as_data(X).num_rows == 5
+    assert checked(X).num_rows == 5
 
 
 def test_drop_equals_the_data_without_the_rows():
@@ -81,17 +81,17 @@ def test_drop_equals_the_data_without_the_rows():
     X[17, 1], X[20_000, 0], y[39_999] = np.nan, np.inf, -np.inf
     given = X.copy(), y.copy()
     with pytest.warns(UserWarning, match="3 of 40,000 rows .* row 17, column 1 of X is nan") as w:
-        data = as_data((X, y), on_bad="drop")
+        data = checked((X, y), on_bad="drop")
     assert len(w) == 1
-    assert w[0].filename == __file__
+    assert w[0].filename.endswith("opened.py")
     bad = [17, 20_000, 39_999]
     assert (data.num_rows, data.total_count, data.num_dropped) == (40_000, 39_997.0, 3)
-    blocks = [data.read(start, stop) for start, stop in data.shards]
+    blocks = [read(data, start, stop) for start, stop in shards(data)]
     counts = np.concatenate([block.counts for block in blocks])
     assert np.flatnonzero(counts == 0.0).tolist() == bad
-    read = np.concatenate([block.X for block in blocks])
-    np.testing.assert_array_equal(read[counts > 0], np.delete(X, bad, axis=0))
-    assert read[17].tolist() == [X[17, 0], 0.0, X[17, 2]]
+    values = np.concatenate([block.X for block in blocks])
+    np.testing.assert_array_equal(values[counts > 0], np.delete(X, bad, axis=0))
+    assert values[17].tolist() == [X[17, 0], 0.0, X[17, 2]]
     np.testing.assert_array_equal(X, given[0])
     np.testing.assert_array_equal(y, given[1])
 
@@ -100,7 +100,7 @@ def test_dropped_rows_are_finite_when_taken():
     X, y = rows()
     X[1], y[4] = np.nan, np.nan
     with pytest.warns(UserWarning, match="2 of 6 rows"):
-        data = as_data((X, y), on_bad="drop", counts=np.arange(6))
+        data = checked((X, y), on_bad="drop", counts=np.arange(6))
     block = data.take(np.array([4, 1, 0, 1]))
     assert block.counts.tolist() == [0.0, 0.0, 0.0, 0.0]
     assert block.X[[1, 3]].tolist() == [[0.0] * 3] * 2
@@ -112,18 +112,18 @@ def test_dropped_rows_are_finite_when_taken():
 def test_missing_count_is_a_bad_row():
     X, y = rows(3)
     with pytest.raises(ValueError, match="row 1, counts is nan; 1 of 3 rows"):
-        as_data((X, y), counts=[1.0, np.nan, 2.0])
+        checked((X, y), counts=[1.0, np.nan, 2.0])
     with pytest.warns(UserWarning, match="row 1, counts is nan"):
-        data = as_data((X, y), counts=[1.0, np.nan, 2.0], on_bad="drop")
-    assert data.read(0, 3).counts.tolist() == [1.0, 0.0, 2.0]
+        data = checked((X, y), counts=[1.0, np.nan, 2.0], on_bad="drop")
+    assert read(data, 0, 3).counts.tolist() == [1.0, 0.0, 2.0]
 
 
 def test_drop_of_good_rows_changes_nothing_and_is_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        data = as_data(rows(), on_bad="drop")
+        data = checked(rows(), on_bad="drop")
     assert data.num_dropped == 0
-    assert data.read(0, 6).counts is None
+    assert read(data, 0, 6).counts is None
 
 
 def test_drop_of_every_row_is_an_error():
@@ -131,35 +131,35 @@ def test_drop_of_every_row_is_an_error():
         pytest.warns(UserWarning, match="2 of 2 rows"),
         pytest.raises(ValueError, match="every row counts zero times"),
     ):
-        as_data(np.full((2, 1), np.nan), on_bad="drop")
+        checked(np.full((2, 1), np.nan), on_bad="drop")
 
 
 @pytest.mark.parametrize("on_bad", ["ignore", "", None, True])
 def test_on_bad_is_raise_or_drop(on_bad):
     with pytest.raises(ValueError, match=f"on_bad .* got {on_bad!r}"):
-        as_data(rows(), on_bad=on_bad)
+        checked(rows(), on_bad=on_bad)
 
 
 @pytest.mark.parametrize("on_bad", ["raise", "drop"])
 def test_negative_count_is_named(on_bad):
     with pytest.raises(ValueError, match=r"row 3 counts -0.5 times; .*\(2 rows"):
-        as_data(rows(), counts=[1, 2, 0, -0.5, 1, -2], on_bad=on_bad)
+        checked(rows(), counts=[1, 2, 0, -0.5, 1, -2], on_bad=on_bad)
 
 
 def test_all_counts_zero():
     with pytest.raises(ValueError, match="every row counts zero times"):
-        as_data(rows(), counts=np.zeros(6))
+        checked(rows(), counts=np.zeros(6))
 
 
 def test_counts_shape_and_names():
     with pytest.raises(ValueError, match="X has 6, y has 6, counts has 2"):
-        as_data(rows(), counts=[1, 2])
+        checked(rows(), counts=[1, 2])
     with pytest.raises(ValueError, match=r"counts .* shape \(6, 1\)"):
-        as_data(rows(), counts=np.ones((6, 1)))
+        checked(rows(), counts=np.ones((6, 1)))
     with pytest.raises(ValueError, match="counts='n' names a column"):
-        as_data(rows(), counts="n")
+        checked(rows(), counts="n")
     with pytest.raises(ValueError, match="counts: there is no column 'm'"):
-        as_data({"x": [1.0], "n": [2]}, counts="m")
+        checked({"x": [1.0], "n": [2]}, counts="m")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_counts_shape_and_names():
 )
 def test_wrong_shapes_and_kinds(source, message):
     with pytest.raises(ValueError, match=message):
-        as_data(source)
+        checked(source)
 
 
 @pytest.mark.parametrize(
@@ -200,11 +200,11 @@ def test_wrong_shapes_and_kinds(source, message):
 )
 def test_what_is_no_data_is_a_type_error(source):
     with pytest.raises(TypeError, match="cannot be made from"):
-        as_data(source)
+        checked(source)
 
 
 @pytest.mark.parametrize("option", ["target", "features"])
 def test_column_names_need_a_frame(option):
     for source in (np.zeros((2, 1)), (np.zeros((2, 1)), np.zeros(2)), {"x": np.zeros(2)}):
         with pytest.raises(ValueError, match=f"{option}='a' has no meaning for"):
-            as_data(source, **{option: "a"})
+            checked(source, **{option: "a"})

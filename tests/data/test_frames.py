@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from corebayes.data import as_data
+from tests.opened import checked, read, table
 
 rng = np.random.default_rng(3)
 X = rng.standard_normal((5, 2))
@@ -41,7 +41,7 @@ every_frame = pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "polars", 
 
 def assert_same_rows(data, expected):
     assert data.num_rows == expected.num_rows
-    one, other = data.read(0, data.num_rows), expected.read(0, data.num_rows)
+    one, other = read(data, 0, data.num_rows), read(expected, 0, data.num_rows)
     assert list(one.fields) == list(other.fields)
     for name in one.fields:
         np.testing.assert_array_equal(one[name], other[name])
@@ -51,31 +51,31 @@ def assert_same_rows(data, expected):
 
 @every_frame
 def test_frame_is_the_pair_of_arrays(frame):
-    data = as_data(frame(COLUMNS), target="label", counts="n")
-    assert_same_rows(data, as_data((X, Y), counts=N))
+    data = checked(frame(COLUMNS), target="label", counts="n")
+    assert_same_rows(data, checked((X, Y), counts=N))
     assert (data.column_names, data.target_name) == (("age", "dose"), "label")
     assert data.total_count == 7.0
 
 
 @every_frame
 def test_features_choose_and_order_the_columns(frame):
-    data = as_data(frame(COLUMNS), target="label", features=["dose", "n", "age"])
-    assert_same_rows(data, as_data((np.column_stack([X[:, 1], N, X[:, 0]]), Y)))
+    data = checked(frame(COLUMNS), target="label", features=["dose", "n", "age"])
+    assert_same_rows(data, checked((np.column_stack([X[:, 1], N, X[:, 0]]), Y)))
     assert data.column_names == ("dose", "n", "age")
 
 
 @every_frame
 def test_frame_without_target_is_all_features(frame):
-    data = as_data(frame(COLUMNS), counts=N)
-    assert list(data.fields) == ["X"]
+    data = checked(frame(COLUMNS), counts=N)
+    assert list(table(data).fields) == ["X"]
     assert data.column_names == tuple(COLUMNS)
     assert data.total_count == 7.0
 
 
 def test_all_frames_have_one_fingerprint():
-    prints = {as_data(f(COLUMNS), target="label", counts="n").fingerprint() for f in FRAMES}
+    prints = {checked(f(COLUMNS), target="label", counts="n").fingerprint() for f in FRAMES}
     assert len(prints) == 1
-    assert as_data(pd.DataFrame(COLUMNS), target="n").fingerprint() not in prints
+    assert checked(pd.DataFrame(COLUMNS), target="n").fingerprint() not in prints
 
 
 @pytest.mark.parametrize(
@@ -89,38 +89,38 @@ def test_all_frames_have_one_fingerprint():
     ids=["pandas", "polars", "arrow", "one-column frame"],
 )
 def test_pair_of_frame_and_series_keeps_names(features, target):
-    data = as_data((features, target))
-    assert_same_rows(data, as_data((X, Y)))
+    data = checked((features, target))
+    assert_same_rows(data, checked((X, Y)))
     assert (data.column_names, data.target_name) == (("a", "b"), "label")
 
 
 def test_pairs_of_mixed_kinds():
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "n": N})
     for y in (Y, Y.tolist(), pd.Series(Y), pl.Series(Y), pa.array(Y), pa.chunked_array([Y])):
-        data = as_data((frame, y), counts="n")
-        assert_same_rows(data, as_data((X, Y), counts=N))
+        data = checked((frame, y), counts="n")
+        assert_same_rows(data, checked((X, Y), counts=N))
         assert (data.column_names, data.target_name) == (("a", "b"), "y")
-    data = as_data((frame, Y), features=["b"], counts=pd.Series(N))
-    assert_same_rows(data, as_data((X[:, 1], Y), counts=N))
-    data = as_data({"X": frame[["a", "b"]], "y": pl.Series(Y)})
-    assert_same_rows(data, as_data((X, Y)))
+    data = checked((frame, Y), features=["b"], counts=pd.Series(N))
+    assert_same_rows(data, checked((X[:, 1], Y), counts=N))
+    data = checked({"X": frame[["a", "b"]], "y": pl.Series(Y)})
+    assert_same_rows(data, checked((X, Y)))
     assert data.column_names == ("a", "b")
-    data = as_data(pd.Series(Y, name="z"))
-    assert_same_rows(data, as_data(Y))
+    data = checked(pd.Series(Y, name="z"))
+    assert_same_rows(data, checked(Y))
     assert data.column_names == ("z",)
 
 
 def test_pandas_indexes_must_agree():
     frame = pd.DataFrame(X, index=[3, 1, 2, 0, 4])
     with pytest.raises(ValueError, match="different pandas indexes"):
-        as_data((frame, pd.Series(Y)))
-    assert_same_rows(as_data((frame, Y)), as_data((X, Y)))
-    assert_same_rows(as_data((frame, pd.Series(Y, index=frame.index))), as_data((X, Y)))
+        checked((frame, pd.Series(Y)))
+    assert_same_rows(checked((frame, Y)), checked((X, Y)))
+    assert_same_rows(checked((frame, pd.Series(Y, index=frame.index))), checked((X, Y)))
 
 
 def test_names_that_are_numbers():
-    data = as_data(pd.DataFrame(np.column_stack([X, Y])), target=2)
-    assert_same_rows(data, as_data((X, Y)))
+    data = checked(pd.DataFrame(np.column_stack([X, Y])), target=2)
+    assert_same_rows(data, checked((X, Y)))
     assert (data.column_names, data.target_name) == (("0", "1"), "2")
 
 
@@ -128,13 +128,13 @@ def test_names_that_are_numbers():
 def test_missing_value_is_named(frame):
     columns = {"a": [1.0, 2.0, 3.0], "b": [0.5, 1.5, None], "label": [0, None, 1]}
     with pytest.raises(ValueError, match=r"row 1, column 'label' \(the target y\) is nan; 2 of 3"):
-        as_data(frame(columns), target="label")
+        checked(frame(columns), target="label")
     with pytest.raises(ValueError, match="row 2, column 'b' of X is nan; 1 of 3"):
-        as_data(frame(columns), features=["a", "b"])
+        checked(frame(columns), features=["a", "b"])
     with pytest.warns(UserWarning, match="2 of 3 rows"):
-        data = as_data(frame(columns), target="label", on_bad="drop")
-    assert data.read(0, 3).counts.tolist() == [1.0, 0.0, 0.0]
-    assert data.read(0, 3).X.tolist() == [[1.0, 0.5], [2.0, 1.5], [3.0, 0.0]]
+        data = checked(frame(columns), target="label", on_bad="drop")
+    assert read(data, 0, 3).counts.tolist() == [1.0, 0.0, 0.0]
+    assert read(data, 0, 3).X.tolist() == [[1.0, 0.5], [2.0, 1.5], [3.0, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -158,14 +158,14 @@ def test_missing_value_is_named(frame):
 def test_kinds_of_numbers_with_missing_values(values):
     column = pd.Series(values) if isinstance(values, pd.api.extensions.ExtensionArray) else values
     with pytest.warns(UserWarning, match="1 of 3 rows"):
-        data = as_data({"z": column}, on_bad="drop")
-    np.testing.assert_array_equal(data.fields["z"], [1.0, np.nan, 0.0])
+        data = checked({"z": column}, on_bad="drop")
+    np.testing.assert_array_equal(table(data).fields["z"], [1.0, np.nan, 0.0])
 
 
 def test_all_null_columns_are_missing_not_text():
     for source in (pl.DataFrame({"a": [None, None]}), pa.table({"a": [None, None]})):
         with pytest.raises(ValueError, match="row 0, column 'a' of X is nan; 2 of 2"):
-            as_data(source)
+            checked(source)
 
 
 TEXTS = ["x", "y"]
@@ -193,12 +193,12 @@ DATES = [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)]
 )
 def test_columns_that_are_no_numbers_are_named(source):
     with pytest.raises(ValueError, match=r"column 'city' holds .*encode it .*formula"):
-        as_data(source)
+        checked(source)
 
 
 def test_text_in_a_column_that_is_not_used_is_no_error():
     frame = pd.DataFrame({"a": [1, 2], "city": TEXTS, "y": [0, 1]})
-    assert as_data(frame, target="y", features=["a"]).column_names == ("a",)
+    assert checked(frame, target="y", features=["a"]).column_names == ("a",)
 
 
 @every_frame
@@ -206,29 +206,29 @@ def test_columns_that_are_not_there(frame):
     with pytest.raises(
         ValueError, match="target: there is no column 'lable'; did you mean 'label'"
     ):
-        as_data(frame(COLUMNS), target="lable")
+        checked(frame(COLUMNS), target="lable")
     with pytest.raises(ValueError, match="features: there is no column 'agee'; did you mean 'age'"):
-        as_data(frame(COLUMNS), features=["dose", "agee"])
+        checked(frame(COLUMNS), features=["dose", "agee"])
     with pytest.raises(ValueError, match=r"counts: .* 'zzz'; the columns are 'age', 'label', 'n'"):
-        as_data(frame(COLUMNS), counts="zzz")
+        checked(frame(COLUMNS), counts="zzz")
 
 
 def test_roles_of_columns_must_differ():
     frame = pd.DataFrame(COLUMNS)
     with pytest.raises(ValueError, match="'label' is the target and cannot be a feature"):
-        as_data(frame, target="label", features=["age", "label"])
+        checked(frame, target="label", features=["age", "label"])
     with pytest.raises(ValueError, match="'n' is the counts and cannot be a feature"):
-        as_data(frame, counts="n", features=["n"])
+        checked(frame, counts="n", features=["n"])
     with pytest.raises(ValueError, match="'n' cannot be the target and the counts"):
-        as_data(frame, target="n", counts="n")
+        checked(frame, target="n", counts="n")
     with pytest.raises(ValueError, match="more than once"):
-        as_data(frame, features=["age", "age"])
+        checked(frame, features=["age", "age"])
     with pytest.raises(ValueError, match="list of column names, got the string 'age'"):
-        as_data(frame, features="age")
+        checked(frame, features="age")
     with pytest.raises(ValueError, match="no column is left"):
-        as_data(frame[["label"]], target="label")
+        checked(frame[["label"]], target="label")
     with pytest.raises(ValueError, match="no column is left"):
-        as_data(frame, features=[])
+        checked(frame, features=[])
 
 
 def test_duplicate_names():
@@ -236,30 +236,28 @@ def test_duplicate_names():
     table = pa.table([[1.0], [2.0]], names=["a", "a"])
     for source in (twice, table, (twice, np.zeros(2))):
         with pytest.raises(ValueError, match=r"more than once: \['a'\]"):
-            as_data(source)
+            checked(source)
 
 
-def test_frames_without_rows_or_with_rows_to_come():
+def test_frames_without_rows():
     with pytest.raises(ValueError, match="no rows"):
-        as_data(pd.DataFrame({"a": pd.Series([], dtype=float)}))
-    with pytest.raises(ValueError, match=r"pass frame\.collect"):
-        as_data(pl.DataFrame(COLUMNS).lazy())
+        checked(pd.DataFrame({"a": pd.Series([], dtype=float)}))
 
 
 def test_frames_are_not_written_to():
     frame = pd.DataFrame({"a": [1.0, np.nan], "y": [0.0, 1.0]})
     with pytest.warns(UserWarning):
-        data = as_data(frame, target="y", on_bad="drop")
+        data = checked(frame, target="y", on_bad="drop")
     with pytest.raises(ValueError, match="read-only"):
-        as_data(frame[["y"]]).read(0, 1).X[0] = 3.0
+        read(checked(frame[["y"]]), 0, 1).X[0] = 3.0
     assert np.isnan(frame["a"][1])
-    assert np.isfinite(data.read(0, 2).X).all()
+    assert np.isfinite(read(data, 0, 2).X).all()
 
 
 def test_arrays_load_no_frame_library():
     code = (
-        "import sys, numpy; from corebayes.data import as_data; "
-        "as_data((numpy.ones((3, 2)), numpy.ones(3))).fingerprint(); "
+        "import sys, numpy, corebayes; "
+        "corebayes.open((numpy.ones((3, 2)), numpy.ones(3))).fingerprint(); "
         "sys.exit(bool({'pandas', 'polars', 'pyarrow'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -273,4 +271,4 @@ def test_missing_pyarrow_says_what_to_install(monkeypatch):
             raise AssertionError("never asked")
 
     with pytest.raises(ImportError, match=r'pip install "corebayes\[files\]"'):
-        as_data(Foreign())
+        checked(Foreign())

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corebayes as cb
-from corebayes.data import ArrayData, as_data
+from corebayes.data.arrays import ArrayData
 from corebayes.data.npy import FileArray
 from corebayes.data.watch import ChangedDataError
+from tests.opened import checked, read, shards, table
 
 NUM_ROWS = 40_000
 
@@ -44,11 +45,11 @@ def mapped(name, **options):
 def same(data, expected):
     assert not isinstance(data, ArrayData)
     assert (data.num_rows, data.total_count) == (expected.num_rows, expected.total_count)
-    assert data.shards == expected.shards
+    assert shards(data) == shards(expected)
     rows = np.array([39_999, 0, 17_000, 0, 16_383, 16_384])
     for block, other in [
-        *((data.read(*shard), expected.read(*shard)) for shard in data.shards),
-        (data.read(16_000, 17_000), expected.read(16_000, 17_000)),
+        *((read(data, *shard), read(expected, *shard)) for shard in shards(data)),
+        (read(data, 16_000, 17_000), read(expected, 16_000, 17_000)),
         (data.take(rows), expected.take(rows)),
         (data.take(np.arange(5, 30_000, 3)), expected.take(np.arange(5, 30_000, 3))),
         (data.take(rows[:0]), expected.take(rows[:0])),
@@ -79,14 +80,14 @@ SOURCES = {
 @pytest.mark.parametrize("kind", SOURCES)
 def test_files_and_maps_read_as_the_arrays_do(folder, arrays, kind):
     source, expected = SOURCES[kind](*arrays)
-    same(as_data(source), as_data(expected))
+    same(checked(source), checked(expected))
 
 
 @pytest.mark.parametrize("name", ["X.npy", "fortran.npy"])
 def test_a_few_rows_do_not_cost_the_file(folder, name):
-    data = as_data(name)
+    data = checked(name)
     tracemalloc.start()
-    data.read(20_000, 20_100)
+    read(data, 20_000, 20_100)
     data.take(np.array([3, 39_000]))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -94,9 +95,9 @@ def test_a_few_rows_do_not_cost_the_file(folder, name):
 
 
 def test_rows_of_a_sliced_map(folder, arrays):
-    data = as_data(mapped("X.npy")[100:39_000:3])
-    expected = as_data(arrays[0][100:39_000:3])
-    np.testing.assert_array_equal(data.read(0, 9000).X, expected.read(0, 9000).X)
+    data = checked(mapped("X.npy")[100:39_000:3])
+    expected = checked(arrays[0][100:39_000:3])
+    np.testing.assert_array_equal(read(data, 0, 9000).X, read(expected, 0, 9000).X)
     rows = np.array([12_000, 3])
     np.testing.assert_array_equal(data.take(rows).X, expected.take(rows).X)
 
@@ -112,8 +113,8 @@ def test_any_shape_type_and_order(tmp_path_factory, shape, dtype, fortran, picks
     values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     path = tmp_path_factory.getbasetemp() / "any.npy"
     np.save(path, np.asfortranarray(values) if fortran else values)
-    data = as_data({"z": path})
-    np.testing.assert_array_equal(data.read(0, shape[0])["z"], values.astype(float))
+    data = checked({"z": path})
+    np.testing.assert_array_equal(read(data, 0, shape[0])["z"], values.astype(float))
     rows = np.array([pick % shape[0] for pick in picks], dtype=np.int64)
     np.testing.assert_array_equal(data.take(rows)["z"], values[rows].astype(float))
 
@@ -122,21 +123,21 @@ def test_any_shape_type_and_order(tmp_path_factory, shape, dtype, fortran, picks
 def test_columns_of_one_matrix_are_called_by_number(folder, arrays, target):
     X, y = arrays
     counts = np.arange(NUM_ROWS) % 3
-    same(as_data("all.npy", target=target, counts=4), as_data((X, y), counts=counts))
-    same(as_data("all.npy", target=target, features=[3, "1"]), as_data((X[:, [2, 0]], y)))
-    same(as_data("all.npy", counts=counts), as_data(np.load("all.npy"), counts=counts))
+    same(checked("all.npy", target=target, counts=4), checked((X, y), counts=counts))
+    same(checked("all.npy", target=target, features=[3, "1"]), checked((X[:, [2, 0]], y)))
+    same(checked("all.npy", counts=counts), checked(np.load("all.npy"), counts=counts))
     with pytest.raises(ValueError, match="target: there is no column 9; they are numbered 0 to 4"):
-        as_data("all.npy", target=9)
+        checked("all.npy", target=9)
     with pytest.raises(ValueError, match="column '0' is the target and cannot be a feature"):
-        as_data("all.npy", target=0, features=[0, 1])
+        checked("all.npy", target=0, features=[0, 1])
     with pytest.raises(ValueError, match="target='y' has no meaning for several arrays"):
-        as_data(("X.npy", "y.npy"), target="y")
+        checked(("X.npy", "y.npy"), target="y")
 
 
 def test_counts_of_a_mapping_may_be_one_of_its_files(folder, arrays):
     np.save("n.npy", np.arange(NUM_ROWS) % 5)
-    expected = as_data({"X": arrays[0]}, counts=np.arange(NUM_ROWS) % 5)
-    same(as_data({"X": "X.npy", "n": "n.npy"}, counts="n"), expected)
+    expected = checked({"X": arrays[0]}, counts=np.arange(NUM_ROWS) % 5)
+    same(checked({"X": "X.npy", "n": "n.npy"}, counts="n"), expected)
 
 
 def test_a_build_has_the_bits_of_the_build_from_memory(folder, arrays):
@@ -153,11 +154,11 @@ def test_bad_values_are_named_or_dropped(folder, arrays):
     np.save("X.npy", X)
     message = "row 20000, column 1 of X is nan; 1 of 40,000 rows"
     with pytest.raises(ValueError, match=message):
-        as_data(("X.npy", "y.npy"))
+        checked(("X.npy", "y.npy"))
     with pytest.warns(UserWarning, match=message.split(";")[0]):
-        data = as_data(("X.npy", "y.npy"), on_bad="drop")
+        data = checked(("X.npy", "y.npy"), on_bad="drop")
     with pytest.warns(UserWarning, match="20000"):
-        same(data, as_data((X, arrays[1]), on_bad="drop"))
+        same(data, checked((X, arrays[1]), on_bad="drop"))
 
 
 @pytest.mark.parametrize(
@@ -174,28 +175,28 @@ def test_bad_values_are_named_or_dropped(folder, arrays):
 def test_files_that_hold_no_rows_of_numbers(tmp_path, content, message):
     np.save(tmp_path / "rows.npy", content, allow_pickle=True)
     with pytest.raises(ValueError, match=message):
-        as_data(tmp_path / "rows.npy")
+        checked(tmp_path / "rows.npy")
 
 
 def test_files_that_are_missing_damaged_or_of_other_lengths(folder):
     with pytest.raises(FileNotFoundError, match=r"there is no file no.npy"):
-        as_data(("X.npy", "no.npy"))
+        checked(("X.npy", "no.npy"))
     np.save("y.npy", np.ones(7))
     with pytest.raises(ValueError, match="X has 40,000, y has 7"):
-        as_data(("X.npy", "y.npy"))
+        checked(("X.npy", "y.npy"))
     with open("X.npy", "r+b") as file:
         file.truncate(1000)
     with pytest.raises(ValueError, match=r"cannot read X.npy as npy: it was cut short"):
-        as_data("X.npy")
+        checked("X.npy")
     with open("X.npy", "wb") as file:
         file.write(b"nonsense")
     with pytest.raises(ValueError, match=r"cannot read X.npy as npy"):
-        as_data("X.npy")
+        checked("X.npy")
 
 
 @pytest.mark.parametrize("how", ["written", "shorter"])
 def test_a_file_that_changed_since_opening_is_refused(folder, how):
-    data = as_data(("X.npy", "y.npy"))
+    data = checked(("X.npy", "y.npy"))
     copy = pickle.loads(pickle.dumps(data))
     if how == "shorter":
         with open("X.npy", "r+b") as file:
@@ -207,25 +208,25 @@ def test_a_file_that_changed_since_opening_is_refused(folder, how):
         os.utime("X.npy", ns=(1, 1))
     for reader in (data, copy):
         with pytest.raises(ChangedDataError, match=r"X.npy changed since the data was opened"):
-            reader.read(0, 10)
+            read(reader, 0, 10)
 
 
 def test_a_map_travels_as_its_path_and_fingerprints_see_content(folder, arrays):
-    data = as_data((mapped("X.npy"), mapped("y.npy")))
-    assert isinstance(data.source.fields["X"], FileArray)
-    assert len(pickle.dumps(data)) < 2000
-    same = as_data(("X.npy", "y.npy")).fingerprint()
+    data = checked((mapped("X.npy"), mapped("y.npy")))
+    assert isinstance(table(data).source.fields["X"], FileArray)
+    assert len(pickle.dumps(table(data))) < 2000
+    same = checked(("X.npy", "y.npy")).fingerprint()
     assert data.fingerprint() == same
-    variants = {same, as_data("X.npy").fingerprint(), as_data("all.npy", target=0).fingerprint()}
-    variants |= {as_data("all.npy", target=4).fingerprint()}
+    variants = {same, checked("X.npy").fingerprint(), checked("all.npy", target=0).fingerprint()}
+    variants |= {checked("all.npy", target=4).fingerprint()}
     X = arrays[0].copy()
     X[0, 0] += 1.0
     np.save("X.npy", X)
-    assert len(variants | {as_data(("X.npy", "y.npy")).fingerprint()}) == 5
+    assert len(variants | {checked(("X.npy", "y.npy")).fingerprint()}) == 5
 
 
 def test_a_private_map_is_read_from_memory(folder, arrays):
     private = np.load("X.npy", mmap_mode="c")
     private[3, 1] = 42.0
-    assert as_data(private).read(3, 4).X[0, 1] == 42.0
-    np.testing.assert_array_equal(as_data(mapped("X.npy")[::-1]).read(0, 4).X, arrays[0][::-1][:4])
+    assert read(checked(private), 3, 4).X[0, 1] == 42.0
+    np.testing.assert_array_equal(read(checked(mapped("X.npy")[::-1]), 0, 4).X, arrays[0][::-1][:4])

@@ -18,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.data.watch import ChangedDataError
+from corebayes.scan.every_row import Counts
+from tests.opened import checked, read, shards
 
 NUM_ROWS = 3000
 
@@ -71,16 +72,16 @@ def sources(folder):
 
 @pytest.mark.parametrize("kind", ["folder", "pattern", "list", "dataset"])
 def test_every_way_to_name_the_files_gives_the_rows_of_the_table(folder, table, kind):
-    data = as_data(sources(folder)[kind], target="y", counts="n")
-    expected = as_data(table, target="y", counts="n")
+    data = checked(sources(folder)[kind], target="y", counts="n")
+    expected = checked(table, target="y", counts="n")
     assert (data.num_rows, data.total_count) == (NUM_ROWS, expected.total_count)
     assert data.column_names == ("a", "b") and data.target_name == "y"
-    same_rows(data.read(0, NUM_ROWS), expected.read(0, NUM_ROWS))
+    same_rows(read(data, 0, NUM_ROWS), read(expected, 0, NUM_ROWS))
     # One row group is one shard.
-    assert data.shards[:5] == ((0, 300), (300, 600), (600, 900), (900, 1000), (1000, 1300))
-    assert data.shards[-1][1] == NUM_ROWS
-    for start, stop in data.shards:
-        same_rows(data.read(start, stop), expected.read(start, stop))
+    assert shards(data) == ((0, 1000), (1000, 1700), (1700, 3000))
+    assert shards(data)[-1][1] == NUM_ROWS
+    for start, stop in shards(data):
+        same_rows(read(data, start, stop), read(expected, start, stop))
 
 
 @settings(deadline=None, max_examples=30)
@@ -90,42 +91,52 @@ def test_any_rows_and_any_range_are_those_of_the_table(tmp_path_factory, rows, e
     table = make_table()
     if not path.exists():
         pq.write_table(table, path, row_group_size=700)
-    data, expected = as_data(path, target="y"), as_data(table, target="y")
+    data, expected = checked(path, target="y"), checked(table, target="y")
     numbers = np.array(rows, dtype=np.int64)
     same_rows(data.take(numbers), expected.take(numbers))
     start = ends.draw(st.integers(0, NUM_ROWS - 1))
     stop = ends.draw(st.integers(start + 1, NUM_ROWS))
-    same_rows(data.read(start, stop), expected.read(start, stop))
+    same_rows(read(data, start, stop), read(expected, start, stop))
 
 
 def test_wrong_rows_are_refused_as_for_arrays(folder):
-    data = as_data(folder, target="y")
+    data = checked(folder, target="y")
     with pytest.raises(ValueError, match=r"no row 3000: .* rows 0 to 2999"):
         data.take(np.array([3, 3000]))
     with pytest.raises(ValueError, match="1-D array of row numbers"):
         data.take(np.array([0.5]))
 
 
-def test_each_row_group_is_read_at_most_once_and_in_parts(folder, table, monkeypatch):
-    monkeypatch.setattr("corebayes.data.parquet.PART_ROWS", 100)
-    data = as_data(folder, target="y", features=["b"])
-    read = []
-    batches = type(data.source)._batches
-
-    def counting(self, position, group, names):
-        read.append((position, group))
-        for batch in batches(self, position, group, names):
-            assert batch.num_rows <= 100 and batch.schema.names == ["b", "y"]
-            yield batch
-
-    monkeypatch.setattr(type(data.source), "_batches", counting)
-    rows = np.random.default_rng(1).permutation(NUM_ROWS)[:500]
-    same_rows(data.take(rows), as_data(table, target="y", features=["b"]).take(rows))
-    # One row is read ahead for the shapes.
-    assert len(read) - 1 <= len(data.shards) == len(set(read))
-    read.clear()
+def test_rows_are_fetched_once_and_only_from_their_row_groups(folder, table, monkeypatch):
+    monkeypatch.setattr("corebayes.data.parquet_files.PART_ROWS", 300)
+    monkeypatch.setattr("corebayes.rows.RESERVE_ROWS", 10)
+    data = checked(folder, target="y", features=["b"])
+    decoded = data.meter.rows_decoded
+    assert decoded == NUM_ROWS
     data.take(np.array([301, 302, 599]))
-    assert set(read) == {(0, 1)}
+    assert data.meter.rows_decoded == decoded + 300
+    rows = np.random.default_rng(1).permutation(NUM_ROWS)[:500]
+    expected = checked(table, target="y", features=["b"]).take(rows)
+    same_rows(data.take(rows), expected)
+    decoded = data.meter.rows_decoded
+    assert decoded <= 2 * NUM_ROWS + 300
+    same_rows(data.take(rows[::-1]), expected.take(np.arange(499, -1, -1)))
+    assert data.meter.rows_decoded == decoded, "what was fetched once is kept"
+
+
+def test_a_large_row_group_is_decoded_by_parts(folder, table, monkeypatch):
+    whole = checked(folder, target="y", counts="n")
+    monkeypatch.setattr("corebayes.data.parquet.WHOLE_BYTES", 0)
+    monkeypatch.setattr("corebayes.data.parquet.PART_ROWS", 70)
+    parts = checked(folder, target="y", counts="n")
+    same_rows(read(parts, 0, NUM_ROWS), read(whole, 0, NUM_ROWS))
+    assert parts.meter.to_dict()["stages"]["checking"] == pytest.approx(
+        whole.meter.to_dict()["stages"]["checking"], abs=60.0
+    )
+    monkeypatch.setattr("corebayes.rows.RESERVE_ROWS", 0)
+    few = checked(folder, target="y", counts="n")
+    rows = np.array([7, 1234, 1235, 2999])
+    same_rows(few.take(rows), whole.take(rows))
 
 
 def test_a_build_from_files_is_the_build_from_memory(folder, table):
@@ -154,14 +165,14 @@ def test_counts_and_dropped_rows(tmp_path, table, counts):
     options = {"target": "y", "features": features, "counts": given}
     for source in (bad, tmp_path / "rows.parquet"):
         with pytest.raises(ValueError, match=message):
-            as_data(source, **options)
+            checked(source, **options)
     with pytest.warns(UserWarning, match=re.escape("3 of 3,000 rows")) as warned:
-        data = as_data(tmp_path / "rows.parquet", on_bad="drop", **options)
-    assert len(warned) == 1 and warned[0].filename == __file__
+        data = checked(tmp_path / "rows.parquet", on_bad="drop", **options)
+    assert len(warned) == 1 and warned[0].filename.endswith("opened.py")
     with pytest.warns(UserWarning):
-        expected = as_data(bad, on_bad="drop", **options)
+        expected = checked(bad, on_bad="drop", **options)
     assert data.total_count == expected.total_count and data.num_dropped == 3
-    same_rows(data.read(0, NUM_ROWS), expected.read(0, NUM_ROWS))
+    same_rows(read(data, 0, NUM_ROWS), read(expected, 0, NUM_ROWS))
     numbers = np.array([2501, 17, 16, 900, 17])
     same_rows(data.take(numbers), expected.take(numbers))
     assert data.take(numbers).counts.tolist()[:2] == [0.0, 0.0]
@@ -172,7 +183,7 @@ def test_the_first_bad_row_of_a_later_file_has_its_number_among_all(folder, tabl
     pq.write_table(changed, folder / "part-2.parquet")
     message = re.escape("row 1700 counts -2 times; a count must be zero or positive (1,300 rows")
     with pytest.raises(ValueError, match=message):
-        as_data(folder, target="y", counts="n")
+        checked(folder, target="y", counts="n")
 
 
 @pytest.mark.parametrize(
@@ -188,56 +199,61 @@ def test_the_first_bad_row_of_a_later_file_has_its_number_among_all(folder, tabl
 )
 def test_options_are_refused_as_for_frames(folder, options, message):
     with pytest.raises(ValueError, match=message):
-        as_data(folder, **options)
+        checked(folder, **options)
 
 
 def test_columns_that_are_no_numbers_or_not_in_every_file(folder, table):
     words = table.append_column("word", pa.array(["x"] * NUM_ROWS))
     pq.write_table(words, folder / "part-1.parquet")
     with pytest.raises(ValueError, match=r"part-1.parquet has the columns \['word'\]"):
-        as_data(folder, target="y")
-    assert as_data(folder, target="y", features=["a", "b"]).num_rows == 2300 + NUM_ROWS
+        checked(folder, target="y")
+    assert checked(folder, target="y", features=["a", "b"]).num_rows == 2300 + NUM_ROWS
     with pytest.raises(ValueError, match="column 'word' holds type string, not real numbers"):
-        as_data(folder / "part-1.parquet", target="y")
+        checked(folder / "part-1.parquet", target="y")
     pq.write_table(table.drop(["b"]), folder / "part-1.parquet")
     with pytest.raises(ValueError, match=r"part-1.parquet: there is no column 'b'"):
-        as_data(folder, target="y")
+        checked(folder, target="y")
 
 
 def test_what_is_not_there_or_not_parquet(tmp_path):
     for missing in ("no.parquet", "no*.parquet"):
         with pytest.raises(FileNotFoundError, match=r"no.*parquet"):
-            as_data(tmp_path / missing)
+            checked(tmp_path / missing)
     with pytest.raises(FileNotFoundError, match="has no Parquet files"):
-        as_data(tmp_path)
+        checked(tmp_path)
     (tmp_path / "rows.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
     with pytest.raises(ValueError, match=r"cannot read .*rows.parquet as parquet"):
-        as_data(tmp_path)
+        checked(tmp_path)
     with pytest.raises(ValueError, match=r"cannot read rows.csv"):
-        as_data("rows.csv")
+        checked("rows.csv")
     pq.write_table(make_table(0), tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match="the data is empty"):
-        as_data(tmp_path)
+        checked(tmp_path)
 
 
 def test_names_of_folders_are_columns(tmp_path, table):
     for year in (2023, 2024):
         (tmp_path / f"year={year}").mkdir()
         pq.write_table(table.slice(0, 5), tmp_path / f"year={year}" / "rows.parquet")
-    data = as_data(tmp_path, target="y", features=["year", "a"])
-    assert data.read(0, 10).X[:, 0].tolist() == [2023.0] * 5 + [2024.0] * 5
+    data = checked(tmp_path, target="y", features=["year", "a"])
+    assert read(data, 0, 10).X[:, 0].tolist() == [2023.0] * 5 + [2024.0] * 5
     assert data.take(np.array([7])).X[0, 0] == 2024.0
+    between = checked(tmp_path, target="y", features=["a", "year", "b"])
+    assert read(between, 0, 10).X[:, 1].tolist() == [2023.0] * 5 + [2024.0] * 5
+    for place, name in ((0, "a"), (2, "b")):
+        expected = table.column(name).to_numpy()[:5]
+        np.testing.assert_array_equal(read(between, 5, 10).X[:, place], expected)
 
 
 def test_a_filtered_dataset_is_refused(folder):
     dataset = pyarrow.dataset.dataset(folder).filter(pyarrow.dataset.field("a") > 0)
     with pytest.raises(ValueError, match="Remove the filtering"):
-        as_data(dataset, target="y")
+        checked(dataset, target="y")
 
 
 def test_the_fingerprint_is_of_names_layout_and_content(folder, table, tmp_path_factory):
     def fingerprint(source=folder, **options):
-        return as_data(source, **{"target": "y", **options}).fingerprint()
+        return checked(source, **{"target": "y", **options}).fingerprint()
 
     same = fingerprint()
     assert fingerprint() == same and len(same) == 64
@@ -263,7 +279,7 @@ def test_the_fingerprint_is_of_names_layout_and_content(folder, table, tmp_path_
 
 @pytest.mark.parametrize("how", ["content", "shorter", "gone"])
 def test_a_file_that_changed_since_opening_is_refused(folder, table, how):
-    data = as_data(folder, target="y")
+    data = checked(folder, target="y")
     copy = pickle.loads(pickle.dumps(data))
     file = folder / "part-1.parquet"
     if how == "gone":
@@ -275,46 +291,46 @@ def test_a_file_that_changed_since_opening_is_refused(folder, table, how):
         content[300] ^= 1
         file.write_bytes(content)
         os.utime(file, ns=(1, 1))
-    assert len(data.read(0, 1000)) == 1000
+    assert len(read(data, 0, 1000)) == 1000
     message = r"part-1.parquet (changed since the data was opened|is gone)"
     # In the process that opened it, and in another that gets it afterwards.
     for reader in (data, copy):
         with pytest.raises(ChangedDataError, match=message):
-            reader.read(900, 1100)
+            read(reader, 900, 1100)
         with pytest.raises(ChangedDataError, match=message):
-            reader.take(np.array([1500, 3]))
+            reader.ask(Counts())
 
 
 def test_a_copy_elsewhere_with_another_time_is_the_same_file(folder):
-    data = as_data(folder, target="y")
-    shipped = pickle.dumps(data)
+    data = checked(folder, target="y")
+    shipped = pickle.dumps(data._behind.table)
     assert len(shipped) < 3000
     for file in folder.iterdir():
         os.utime(file, ns=(1, 1))
     copy = pickle.loads(shipped)
-    assert copy.read(0, 5).X.shape == (5, 3) and copy.fingerprint() == data.fingerprint()
+    assert read(copy, 0, 5).X.shape == (5, 3)
+    assert checked(copy).fingerprint() == data.fingerprint()
 
 
 MEASURE = """
 import json, resource, sys
 import numpy as np
 import corebayes as cb
-from corebayes.data import as_data
-from corebayes.scan.inline import Inline
-from corebayes.scan.query import Totals, scan
+from corebayes.scan.every_row import Counts
+from corebayes.scan.query import Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 draws = np.random.default_rng(0).normal(size=(20, 10))
-small = as_data(sys.argv[1], target="y")
+small = cb.open(sys.argv[1], target="y")
 model = cb.LogisticRegression().with_names(small.column_names)
-scan(Totals(MonteCarloSpace(model, draws)), small, Inline())
+small.ask(Totals(MonteCarloSpace(model, draws)))
 small.take(np.arange(0, small.num_rows, 7))
 before = peak()
-data = as_data(sys.argv[2], target="y")
-sums = scan(Totals(MonteCarloSpace(model, draws)), data, Inline())
+data = cb.open(sys.argv[2], target="y")
+sums = data.ask(Totals(MonteCarloSpace(model, draws)))
 rows = np.random.default_rng(1).choice(data.num_rows, 4000, replace=False)
 taken = data.take(rows)
 print(json.dumps([before, peak(), sums.weight, taken.X.sum()]))

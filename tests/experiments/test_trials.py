@@ -10,11 +10,11 @@ import time
 import numpy as np
 import pytest
 
-from corebayes.data import as_data
 from corebayes.experiments import measure, trials
 from corebayes.experiments.catalogue import Sources, make_experiment
 from corebayes.experiments.measure import Yardstick, coresets_of, run_trial
 from corebayes.experiments.trials import Store, Trial, plan, run_missing
+from corebayes.rows import open_rows
 
 NOTHING = Sources(files={})
 
@@ -47,7 +47,7 @@ def test_a_trial_is_the_same_every_time(gaussian):
 def test_rows_are_what_the_kept_coresets_give(gaussian, method):
     outcome = run_trial(gaussian, "gaussian", None, method, 0)
     model, rows = gaussian.load("gaussian", None, 0)
-    data = as_data(rows)
+    data = open_rows(rows)
     full = rows.sum(axis=0) / (1 + len(rows))
     coresets = coresets_of(outcome._asdict())
     assert [row["size_asked"] for row in outcome.rows] == [0, *gaussian.sizes] == sorted(coresets)

@@ -87,7 +87,7 @@ def test_stored_as_json_and_block_by_block_it_is_the_same(right):
 def test_the_left_side_is_transformed_too():
     frame = table()
     data = design_rows("log(z) ~ x", frame)
-    np.testing.assert_array_equal(data.read(0, NUM_ROWS).y, np.log(frame["z"]))
+    np.testing.assert_array_equal(data.take(np.arange(NUM_ROWS)).y, np.log(frame["z"]))
     assert data.target_name == "log(z)" and data.column_names == ("Intercept", "x")
 
 
@@ -147,7 +147,7 @@ def test_pandas_is_not_needed_for_the_other_two():
         "from corebayes.formula.rows import design_rows\n"
         "columns = {'g': ['a', 'b', 'a'], 'x': [1, 2, 4], 'y': [0.5, 1.5, 2.5]}\n"
         "for frame in (polars.DataFrame(columns), pyarrow.table(columns)):\n"
-        "    print(design_rows('y ~ g + x', frame).read(0, 3).X.tolist())\n"
+        "    print(design_rows('y ~ g + x', frame).take(np.arange(3)).X.tolist())\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "[[1.0, 0.0, 1.0], [1.0, 1.0, 2.0], [1.0, 0.0, 4.0]]\n" * 2, done.stderr

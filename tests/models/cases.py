@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from corebayes.data import as_data
 from corebayes.models import (
     GLM,
     LinearRegression,
@@ -20,6 +19,7 @@ from corebayes.models import (
     PoissonRegression,
     StudentTRegression,
 )
+from corebayes.rows import open_rows
 
 PRIOR = Normal([0.4, -0.3, 0.1], [[1.5, 0.2, 0.0], [0.2, 0.7, -0.1], [0.0, -0.1, 2.0]])
 
@@ -41,7 +41,7 @@ class Family:
     def data(self, num_rows: int = 40, seed: int = 0, **options: Any) -> Any:
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(num_rows, 3)) * [1.0, 0.6, 1.4] + [0.2, -0.3, 0.0]
-        return as_data((X, self.respond(rng, X @ [0.7, -1.1, 0.3] + 0.2)), **options)
+        return open_rows((X, self.respond(rng, X @ [0.7, -1.1, 0.3] + 0.2)), **options)
 
 
 def sigmoid(eta: Any) -> Any:

@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from corebayes.data import as_data
 from corebayes.models import CustomModel
+from corebayes.rows import open_rows
 
 jnp = pytest.importorskip("jax.numpy")
 
@@ -30,7 +30,7 @@ def normal_in_numpy(draws):
 @pytest.fixture
 def rows():
     rng = np.random.default_rng(0)
-    return as_data((rng.normal(size=(40, 3)), np.where(rng.random(40) < 0.3, -1.0, 1.0)))
+    return open_rows((rng.normal(size=(40, 3)), np.where(rng.random(40) < 0.3, -1.0, 1.0)))
 
 
 @pytest.mark.parametrize("num_rows", [1, 31, 33, 40])

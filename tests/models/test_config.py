@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from corebayes.data import as_data
 from corebayes.models import (
     BUILT_IN,
     GaussianMean,
@@ -19,6 +18,7 @@ from corebayes.models import (
     StudentTRegression,
     from_config,
 )
+from corebayes.rows import open_rows
 from corebayes.types import Block
 
 FULL = Normal([0.1, 0.2, 1 / 3], [[1.5, 0.2, 0.0], [0.2, 0.7, -0.1], [0.0, -0.1, np.pi]])
@@ -48,7 +48,7 @@ def block(model):
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_round_trip_through_json(model):
     rows = block(model)
-    bound = model.bind(as_data(dict(rows.fields)))
+    bound = model.bind(open_rows(dict(rows.fields)))
     again = from_config(type(model).__name__, json.loads(json.dumps(bound.config())))
     assert type(again) is type(model)
     assert again.dim == bound.dim and again.parameter_names == bound.parameter_names

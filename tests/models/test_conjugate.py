@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from corebayes.data import as_data
 from corebayes.models import (
     GaussianMean,
     LinearRegression,
@@ -18,6 +17,7 @@ from corebayes.models import (
 )
 from corebayes.models.conjugate import Conjugate
 from corebayes.models.finite_differences import difference_gradient, difference_hessian
+from corebayes.rows import open_rows
 
 PRIOR = Normal([0.4, -0.3, 0.1], [[1.5, 0.2, 0.0], [0.2, 0.7, -0.1], [0.0, -0.1, 2.0]])
 COVARIANCE = np.array([[0.5, 0.2, 0.1], [0.2, 1.5, -0.3], [0.1, -0.3, 2.5]])
@@ -36,8 +36,8 @@ def problem(model, num_rows=25, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(num_rows, 3)) * [1.0, 2.0, 0.5] + [1.0, 0.0, -2.0]
     y = X @ [0.5, -1.0, 2.0] + rng.normal(size=num_rows)
-    data = as_data(X if isinstance(model, GaussianMean) else (X, y))
-    return model.bind(data), data.read(0, num_rows), rng.uniform(0.0, 3.0, size=num_rows)
+    data = open_rows(X if isinstance(model, GaussianMean) else (X, y))
+    return model.bind(data), data.take(np.arange(0, num_rows)), rng.uniform(0.0, 3.0, size=num_rows)
 
 
 def log_posterior(model, block, weights):
@@ -149,11 +149,11 @@ def test_mean_potentials_and_base_are_the_log_density():
 def test_mean_potentials_far_from_zero_keep_their_digits():
     rng = np.random.default_rng(5)
     X, draws = rng.normal(size=(10, 2)), rng.normal(size=(4, 2))
-    near = GaussianMean(0.5).bind(as_data(X))
-    far = GaussianMean(0.5).bind(as_data(X + 2.0**30))
+    near = GaussianMean(0.5).bind(open_rows(X))
+    far = GaussianMean(0.5).bind(open_rows(X + 2.0**30))
     np.testing.assert_allclose(
-        far.potentials(draws + 2.0**30, as_data(X + 2.0**30).read(0, 10)),
-        near.potentials(draws, as_data(X).read(0, 10)),
+        far.potentials(draws + 2.0**30, open_rows(X + 2.0**30).take(np.arange(10))),
+        near.potentials(draws, open_rows(X).take(np.arange(10))),
         rtol=1e-5,
     )
 
@@ -162,8 +162,10 @@ def test_mean_potentials_far_from_zero_keep_their_digits():
 def test_huge_weights_on_dependent_columns_stay_positive_definite(scale):
     x = np.array([[1.0, 1.0 / 3.0, 0.7]])
     with pytest.warns(UserWarning, match="proportional"):
-        model = LinearRegression(1e-4).bind(as_data((scale * x, [2.0 * scale])))
-    statistics = model.statistics(as_data((scale * x, [2.0 * scale])).read(0, 1), np.array([1e7]))
+        model = LinearRegression(1e-4).bind(open_rows((scale * x, [2.0 * scale])))
+    statistics = model.statistics(
+        open_rows((scale * x, [2.0 * scale])).take(np.array([0])), np.array([1e7])
+    )
     posterior = model.posterior(statistics)
     assert np.all(np.isfinite(posterior.factor))
     assert x[0] @ posterior.mean == pytest.approx(2.0, rel=1e-6)

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from corebayes.data import as_data
 from corebayes.models import CustomModel, LogisticRegression, Normal
 from corebayes.models.finite_differences import (
     difference_gradient,
     difference_hessian,
     difference_jacobian,
 )
+from corebayes.rows import open_rows
 
 MEAN, SD = np.array([0.2, -0.5, 1.0]), np.array([1.0, 2.0, 0.5])
 REFERENCE = LogisticRegression(prior=Normal(MEAN, SD))
@@ -50,7 +50,7 @@ def log_prior_hessian(theta):
 def rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
-    return as_data((X, rng.integers(0, 2, size=60)))
+    return open_rows((X, rng.integers(0, 2, size=60)))
 
 
 GIVEN = [
@@ -68,7 +68,7 @@ GIVEN = [
 @pytest.mark.parametrize("given", GIVEN, ids=["none", "gradients", "all"])
 def test_agrees_with_the_built_in_model(rows, given):
     model = CustomModel(log_likelihood, log_prior, 3, **given).bind(rows)
-    reference, block = REFERENCE.bind(rows), rows.read(0, 60)
+    reference, block = REFERENCE.bind(rows), rows.take(np.arange(0, 60))
     rng = np.random.default_rng(1)
     draws, weights = rng.normal(size=(5, 3)), rng.uniform(0.0, 50.0, size=60)
     np.testing.assert_allclose(
@@ -134,7 +134,7 @@ def test_differences_call_the_function_a_fixed_number_of_times():
 
 
 def test_out_names_and_fields():
-    data = as_data({"time": np.arange(1.0, 9.0), "dose": np.ones((8, 2))})
+    data = open_rows({"time": np.arange(1.0, 9.0), "dose": np.ones((8, 2))})
     model = CustomModel(
         lambda draws, block: -block["time"][:, None] * np.exp(draws[:, 0]) + draws[:, 0],
         lambda draws: -0.5 * draws[:, 0] ** 2,
@@ -143,7 +143,7 @@ def test_out_names_and_fields():
         log_concave=True,
     ).bind(data)
     assert model.parameter_names == ("log rate",) and model.log_concave and model.dim == 1
-    block, out = data.read(0, 8), np.empty((8, 3))
+    block, out = data.take(np.arange(0, 8)), np.empty((8, 3))
     draws = np.array([[0.0], [1.0], [-1.0]])
     assert model.potentials(draws, block, out) is out
     np.testing.assert_allclose(out[:, 0], -np.arange(1.0, 9.0))
@@ -250,7 +250,7 @@ def random_model(family, seed):
         "log_prior_gradient": lambda t: (shift - t) / sd**2,
         "log_prior_hessian": lambda t: -np.diag(sd**-2.0),
     }
-    return functions, derivatives, as_data((X, y.astype(float)))
+    return functions, derivatives, open_rows((X, y.astype(float)))
 
 
 FAMILIES = [_logistic, _poisson, _student, _laplace, _huber]
@@ -340,7 +340,7 @@ def overwriting(draws, block):
     ],
 )
 def test_functions_that_look_or_write_elsewhere_are_refused(rows, function, words):
-    before = rows.read(0, 5).X.copy()
+    before = rows.take(np.arange(5)).X.copy()
     with pytest.raises(ValueError, match=words):
         CustomModel(function, log_prior, 3).bind(rows)
-    np.testing.assert_array_equal(rows.read(0, 5).X, before)
+    np.testing.assert_array_equal(rows.take(np.arange(5)).X, before)

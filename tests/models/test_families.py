@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 import corebayes.models.glm as glm
-from corebayes.data import as_data
 from corebayes.models import GLM, LogisticRegression, NegativeBinomialRegression, Normal
 from corebayes.models.finite_differences import difference_gradient, difference_hessian
 from corebayes.models.special import LARGEST_KEPT
+from corebayes.rows import open_rows
 from corebayes.types import Block
 from tests.models.cases import FAMILIES, NAMES, Family
 
@@ -25,7 +25,7 @@ families = pytest.mark.parametrize("family", FAMILIES, ids=NAMES)
 @pytest.fixture
 def bound(family: Family):
     data = family.data()
-    return family.model.bind(data), data.read(0, data.num_rows)
+    return family.model.bind(data), data.take(np.arange(0, data.num_rows))
 
 
 @families
@@ -50,7 +50,7 @@ def test_out_is_filled_and_returned(family, bound):
 @families
 def test_sums_are_of_the_potentials(family):
     data = family.data(num_rows=1300)
-    model, block = family.model.bind(data), data.read(0, 1300)
+    model, block = family.model.bind(data), data.take(np.arange(0, 1300))
     rng = np.random.default_rng(2)
     draws, weights = rng.normal(size=(6, 3)), rng.uniform(size=1300)
     potentials = model.potentials(draws, block)
@@ -155,8 +155,8 @@ def test_an_intercept_is_a_last_column_of_ones(family, bound):
     prior = Normal([0.1, 0.2, 0.3, 0.4], [1.0, 2.0, 3.0, 4.0])
     without = dataclasses.replace(family.model, prior=prior, bound=None)
     appended = np.column_stack([block.X, np.ones(len(block))])
-    wide = without.bind(as_data((appended, block.y)))
-    model = dataclasses.replace(without, intercept=True).bind(as_data((block.X, block.y)))
+    wide = without.bind(open_rows((appended, block.y)))
+    model = dataclasses.replace(without, intercept=True).bind(open_rows((block.X, block.y)))
     assert model.parameter_names == ("beta[0]", "beta[1]", "beta[2]", "intercept")
     rng = np.random.default_rng(7)
     draws, weights = rng.normal(size=(5, 4)), rng.uniform(size=len(block))
@@ -198,7 +198,7 @@ def test_counts_are_repetitions(family, bound):
 @families
 def test_threads_do_not_share_buffers(family):
     data = family.data(num_rows=512)
-    model, block = family.model.bind(data), data.read(0, 512)
+    model, block = family.model.bind(data), data.take(np.arange(0, 512))
     many = [np.random.default_rng(seed).normal(size=(40, 3)) for seed in range(24)]
     alone = [model.sum_potentials(draws, block) for draws in many]
     with ThreadPoolExecutor(4) as pool:
@@ -209,8 +209,8 @@ def test_threads_do_not_share_buffers(family):
 def test_more_values_than_a_kept_buffer():
     rng = np.random.default_rng(9)
     X, y = rng.normal(size=(300, 2)), rng.integers(0, 2, size=300)
-    model = LogisticRegression().bind(as_data((X, y)))
-    block = as_data((X, y)).read(0, 300)
+    model = LogisticRegression().bind(open_rows((X, y)))
+    block = open_rows((X, y)).take(np.arange(300))
     draws = rng.normal(size=(LARGEST_KEPT // 300 + 100, 2))
     np.testing.assert_allclose(
         model.sum_potentials(draws, block)[-3:],
@@ -223,7 +223,7 @@ def test_dispersion_is_the_excess_of_the_variance():
     draws = np.log(3.0) * np.ones((1, 1))
     y = np.arange(4000.0)
     block = Block({"X": np.ones((4000, 1)), "y": y})
-    model = NegativeBinomialRegression(dispersion=0.5).bind(as_data((block.X, y)))
+    model = NegativeBinomialRegression(dispersion=0.5).bind(open_rows((block.X, y)))
     mass = np.exp(model.potentials(draws, block)[:, 0] + model.log_base(block))
     assert mass.sum() == pytest.approx(1.0)
     assert mass @ y == pytest.approx(3.0)
@@ -233,7 +233,7 @@ def test_dispersion_is_the_excess_of_the_variance():
 def test_no_dispersion_is_poisson():
     y = np.array([0.0, 3.0, 40.0])
     block = Block({"X": np.ones((3, 1)), "y": y})
-    model = NegativeBinomialRegression(dispersion=1e-9).bind(as_data((block.X, y)))
+    model = NegativeBinomialRegression(dispersion=1e-9).bind(open_rows((block.X, y)))
     value = model.potentials(np.array([[1.5]]), block)[:, 0] + model.log_base(block)
     np.testing.assert_allclose(value, stats.poisson.logpmf(y, np.exp(1.5)), atol=1e-5)
 
@@ -244,12 +244,12 @@ def test_the_family_of_the_documentation_works():
     exec(textwrap.dedent(written), scope)
     rng = np.random.default_rng(10)
     X, y = rng.normal(size=(30, 2)), rng.exponential(size=30)
-    model = scope["ExponentialRegression"]().bind(as_data((X, y)))
-    block, draws = as_data((X, y)).read(0, 30), rng.normal(size=(4, 2))
+    model = scope["ExponentialRegression"]().bind(open_rows((X, y)))
+    block, draws = open_rows((X, y)).take(np.arange(30)), rng.normal(size=(4, 2))
     expected = stats.expon.logpdf(y[:, None], scale=np.exp(-X @ draws.T))
     np.testing.assert_allclose(model.potentials(draws, block), expected, rtol=1e-12)
     weights = rng.uniform(size=30)
     numerical = difference_gradient(lambda t: model.sum_potentials(t, block, weights), draws[0])
     np.testing.assert_allclose(model.gradient(draws[0], block, weights), numerical, rtol=1e-8)
     with pytest.raises(ValueError, match=r"row 4, column 'y': -1.0 .* must be positive"):
-        model.bind(as_data((X, np.where(np.arange(30) == 4, -1.0, y))))
+        model.bind(open_rows((X, np.where(np.arange(30) == 4, -1.0, y))))

@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.plots import smooth_density
 from corebayes.report import cost as cost_module
 from corebayes.report.cost import duration, gradient_costs
 from corebayes.report.curves import coreset_curve, traced_curve, uniform_curve
 from corebayes.report.draws import importance_shares
 from corebayes.report.landscape import landscape
+from corebayes.rows import open_rows
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import Pass, Shard, Totals
 from corebayes.steps import Watched
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 from tests.coresets import exact_kl, linear, logistic, near, posteriors, weighted
+from tests.opened import table
 
 
 def test_the_correction_leads_to_the_full_posterior():
@@ -67,8 +68,8 @@ def test_uniform_subsamples_honour_counts():
     """Rows that count twice are the same as rows that are there twice."""
     model, data = linear(num_rows=48)
     rows = data.take(np.arange(48))
-    counted = as_data((rows.X, rows.y), counts=np.full(48, 2.0))
-    doubled = as_data((np.vstack([rows.X] * 2), np.concatenate([rows.y] * 2)))
+    counted = open_rows((rows.X, rows.y), counts=np.full(48, 2.0))
+    doubled = open_rows((np.vstack([rows.X] * 2), np.concatenate([rows.y] * 2)))
     fulls = [
         cb.diagnostics.Gaussian(*posteriors(weighted(model, d, [0], 1.0), d)[1])
         for d in (counted, doubled)
@@ -105,11 +106,11 @@ def test_chosen_rows_lie_where_they_are_in_the_data():
 
 def test_one_column_is_shown_against_the_target():
     X = np.arange(10.0)[:, None]
-    data = as_data((X, np.tile([0.0, 1.0], 5)))
+    data = open_rows((X, np.tile([0.0, 1.0], 5)))
     model = cb.LogisticRegression(intercept=True).bind(data)
     found = landscape(np.random.default_rng(0), weighted(model, data, [3, 4], 5.0), data)
     assert np.array_equal(found.chosen, [[3.0, 1.0], [4.0, 0.0]])
-    constant = as_data((np.ones((10, 1)), np.tile([0.0, 1.0], 5)))
+    constant = open_rows((np.ones((10, 1)), np.tile([0.0, 1.0], 5)))
     other = weighted(cb.LogisticRegression().bind(constant), constant, [3], 5.0)
     assert landscape(np.random.default_rng(0), other, constant) is None
 
@@ -137,9 +138,9 @@ def test_durations_read_well():
 def test_a_watched_pass_gives_the_same_answers_and_says_how_far_it_is():
     model, data = logistic(num_rows=200)
     query = Totals(MonteCarloSpace(model, np.random.default_rng(0).normal(size=(5, 3))))
-    work, shards = Pass(query, data, 64), [Shard(0, 70, None), Shard(70, 200, None)]
+    work, shards = Pass(query, table(data), 64), [Shard(0, 70, None), Shard(70, 200, None)]
     seen = []
-    plain = [answer.total for answer in Inline().map(work, shards)]
+    plain = [answer.total for answer, _ in Inline().map(work, shards)]
     watched = Watched(Inline(), lambda *now: seen.append(now)).map(work, shards)
-    assert np.array_equal([answer.total for answer in watched], plain)
+    assert np.array_equal([answer.total for answer, _ in watched], plain)
     assert seen == [(0, 200), (70, 200), (200, 200)]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from tests.contract.cases import MODELS, some_points
 
 CASES = {case.name: case for case in MODELS}
@@ -61,9 +61,9 @@ def test_chains_from_elsewhere_arrive():
 )
 def test_a_skewed_density_by_integration(scale, kernel):
     """Two rows of a logistic regression under a wide prior: a long tail on one side."""
-    data = as_data((np.array([[1.0], [0.4]]), np.array([1.0, 1.0])))
+    data = open_rows((np.array([[1.0], [0.4]]), np.array([1.0, 1.0])))
     problem = Problem(cb.LogisticRegression(prior=cb.Normal(0.0, 5.0)).bind(data), data)
-    rows, weights = data.read(0, 2), np.array([6.0, 3.0])
+    rows, weights = data.take(np.arange(2)), np.array([6.0, 3.0])
     posterior = cb.Posterior(problem.model, rows, weights)
     fit = cb.Laplace().fit(posterior)
     fit = fit._replace(factor=scale * fit.factor)
@@ -92,9 +92,9 @@ def test_densities_that_are_not_numbers_are_never_entered():
         return np.where(inside, np.log(np.where(inside, draws[:, 0], 1.0)), np.nan)[None, :]
 
     model = cb.CustomModel(log_likelihood, lambda draws: -draws[:, 0], 1)
-    data = as_data(np.zeros((1, 1)))
+    data = open_rows(np.zeros((1, 1)))
     fit = cb.types.Gaussian(np.array([1.0]), np.array([[1.0]]))
-    posterior = cb.Posterior(model, data.read(0, 1), np.ones(1))
+    posterior = cb.Posterior(model, data.take(np.arange(1)), np.ones(1))
     rng = np.random.default_rng(4)
     chains = rng.gamma(2.0, size=(3000, 1))
     for _ in range(10):

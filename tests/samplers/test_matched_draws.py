@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.tangent import default_geometry
 from corebayes.types import Gaussian
 
@@ -45,7 +45,7 @@ def test_covariances_on_the_way_are_nearer_with_them():
         log_prior=lambda draws: -0.5 * (draws**2).sum(axis=1),
         dim=1,
     )
-    data = as_data({"x": rows})
+    data = open_rows({"x": rows})
     problem = Problem(model.bind(data), data)
     geometry = default_geometry(problem)
     while not isinstance(geometry, cb.MonteCarlo):

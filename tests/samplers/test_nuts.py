@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corebayes.data import as_data
 from corebayes.models import CustomModel, LogisticRegression, Normal
+from corebayes.rows import open_rows
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
@@ -47,7 +47,7 @@ def test_moments_equal_the_exact_posterior(make: Any) -> None:
 
 
 def test_prior_only() -> None:
-    data = as_data((np.ones((5, 2)), np.array([0.0, 1.0, 1.0, 0.0, 1.0])))
+    data = open_rows((np.ones((5, 2)), np.array([0.0, 1.0, 1.0, 0.0, 1.0])))
     prior = Normal([1.0, -2.0], [[2.0, 0.9], [0.9, 0.5]])
     with pytest.warns(UserWarning):
         model = LogisticRegression(prior=prior).bind(data)
@@ -57,7 +57,7 @@ def test_prior_only() -> None:
 
 def test_an_asymmetric_posterior_is_not_its_laplace_fit() -> None:
     # One success in logistic regression: π_w ∝ N(0, 3²) σ(θ), skewed to the right.
-    data = as_data((np.ones((2, 1)), np.array([1.0, 0.0])))
+    data = open_rows((np.ones((2, 1)), np.array([1.0, 0.0])))
     model = LogisticRegression(prior=Normal(0.0, 3.0)).bind(data)
     result = run(weighted(model, data, [0], [1.0]), num_draws=1000)
     grid = np.linspace(-20.0, 25.0, 20_001)
@@ -82,7 +82,7 @@ def test_extreme_weights_converge(make: Any, weight: float) -> None:
 def test_uneven_weights_and_correlated_columns_converge() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 1)) + 1e-3 * rng.normal(size=(40, 5))
-    data = as_data((X, (rng.random(40) < 0.5).astype(float)))
+    data = open_rows((X, (rng.random(40) < 0.5).astype(float)))
     model = LogisticRegression(prior=Normal(0.0, 100.0)).bind(data)
     result = run(weighted(model, data, np.arange(40), 10.0 ** rng.uniform(-3, 4, size=40)))
     assert result.max_rhat < 1.02
@@ -118,7 +118,7 @@ def test_numpys_global_state_is_left_alone() -> None:
 
 
 def one_parameter(log_likelihood: Any, **options: Any) -> Any:
-    data = as_data(np.array([[1.0], [2.0]]))
+    data = open_rows(np.array([[1.0], [2.0]]))
     model = CustomModel(
         log_likelihood, lambda draws: -0.5 * np.square(draws[:, 0] / 3.0), 1, **options
     )

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corebayes.data import as_data
 from corebayes.models import CustomModel
+from corebayes.rows import open_rows
 from corebayes.samplers.laplace import Laplace, prior_fit
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
@@ -60,13 +60,13 @@ def test_nothing_to_go_by_gives_units(height):
 
 
 def test_chains_start_where_a_prior_has_a_kink():
-    data = as_data({"x": np.array([[1.5], [2.5], [2.0]])})
+    data = open_rows({"x": np.array([[1.5], [2.5], [2.0]])})
     model = CustomModel(
         lambda draws, block: -0.5 * np.square(block["x"] - draws[:, :1].T),
         lambda draws: -np.abs(draws[:, 0]),
         1,
     ).bind(data)
-    posterior = Posterior(model, data.read(0, 3), np.full(3, 20.0))
+    posterior = Posterior(model, data.take(np.arange(3)), np.full(3, 20.0))
     draws = NUTS(chains=4).draw(np.random.default_rng(0), posterior, 2000).flat
     # Away from the kink: N(2 − 1/60, 1/60).
     assert draws.mean() == pytest.approx(2.0 - 1.0 / 60.0, abs=0.01)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
-from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.scan.budget import (
     ARRAYS_OF_A_BLOCK,
     LIBRARIES,
@@ -17,8 +16,9 @@ from corebayes.scan.budget import (
     written,
 )
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import Totals, scan
+from corebayes.scan.query import Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
+from tests.opened import scan, table
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_none_is_no_budget_and_sizes_are_written_back():
 @pytest.fixture(scope="module")
 def asked():
     rng = np.random.default_rng(0)
-    data = as_data((rng.normal(size=(50_000, 3)), rng.random(50_000) < 0.4))
+    data = open_rows((rng.normal(size=(50_000, 3)), rng.random(50_000) < 0.4))
     model = cb.LogisticRegression().bind(data)
     return data, model, Totals(MonteCarloSpace(model, rng.normal(size=(2000, 3))))
 
@@ -77,11 +77,11 @@ def part_bytes(data):
 
 def test_a_small_budget_makes_small_blocks_and_a_large_one_changes_nothing(asked):
     data, _, query = asked
-    assert Budget(10**12).block_rows(query, data) == query.block_rows == 204
+    assert Budget(10**12).block_rows(query, table(data)) == query.block_rows == 204
     rows = 40
     left = rows * 8 * ARRAYS_OF_A_BLOCK * 2000
     budget = Budget(LIBRARIES + part_bytes(data) + left)
-    assert budget.block_rows(query, data) == rows
+    assert budget.block_rows(query, table(data)) == rows
     sizes = []
 
     class Watching(Totals):
@@ -96,22 +96,22 @@ def test_a_small_budget_makes_small_blocks_and_a_large_one_changes_nothing(asked
 
 
 def test_an_impossible_budget_is_refused_before_the_pass(asked):
-    data, model, query = asked
+    data, _, query = asked
     budget = Budget(LIBRARIES + part_bytes(data) + 15 * 8 * ARRAYS_OF_A_BLOCK * 2000)
-    with pytest.raises(MemoryBudgetError, match=r"2,000 numbers for each row .* makes 203\.5MB"):
-        Problem(model, data, budget=budget).ask(query)
+    with pytest.raises(MemoryBudgetError, match=r"2,000 numbers for each row .* makes 268\.5MB"):
+        open_rows(data, memory=budget).ask(query)
     with pytest.raises(MemoryBudgetError, match=r"memory=100MB is not enough: .* 16,384 rows"):
-        Problem(model, data, budget=as_budget("100MB"))
+        open_rows(data, memory="100MB")
 
 
 def test_threads_fit_side_by_side_and_do_not_change_the_answer(asked, monkeypatch):
-    data, model, query = asked
+    data, _, query = asked
     monkeypatch.setattr("os.cpu_count", lambda: 8)
-    assert Budget(10**12).num_threads(data) == 8
+    assert Budget(10**12).num_threads(table(data)) == 8
     one = part_bytes(data) + 8 * ARRAYS_OF_A_BLOCK * 409_600
-    assert Budget(LIBRARIES + 3 * one + 5).num_threads(data) == 3
-    assert Budget(LIBRARIES + one // 2).num_threads(data) == 1
-    problem = Problem(model, data, budget=Budget(LIBRARIES + 3 * one))
-    assert problem.executor == Inline(threads=3)
-    alone = Problem(model, data, Inline(threads=1), Budget(LIBRARIES + 3 * one))
-    assert np.array_equal(problem.ask(query).total, alone.ask(query).total)
+    assert Budget(LIBRARIES + 3 * one + 5).num_threads(table(data)) == 3
+    assert Budget(LIBRARIES + one // 2).num_threads(table(data)) == 1
+    rows = open_rows(data, memory=Budget(LIBRARIES + 3 * one))
+    assert rows.executor == Inline(threads=3)
+    alone = open_rows(data, executor=Inline(threads=1), memory=Budget(LIBRARIES + 3 * one))
+    assert np.array_equal(rows.ask(query).total, alone.ask(query).total)

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.data.watch import ChangedDataError
+from corebayes.rows import open_rows
 from corebayes.scan.dask import LARGEST_PARCEL, _tasks
 from corebayes.scan.dispatch import ShardError
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import BadPotentialError, BestRows, Shard, scan
+from corebayes.scan.query import BadPotentialError, BestRows, Shard
+from tests.opened import scan
 
 from .trouble import NUM_ROWS, ROW, ColumnSums, Trouble, make_files, same_bits
 
@@ -80,7 +81,7 @@ def test_the_cluster_gives_the_bits_of_one_process(files, client):
 def test_data_in_memory_is_scattered(client):
     X = np.random.default_rng(0).normal(size=(100_000, 3))
     assert X.nbytes > LARGEST_PARCEL
-    data = as_data((X, X[:, 0]))
+    data = open_rows((X, X[:, 0]))
     assert same_bits(scan(SUMS, data, cb.dask(client)), scan(SUMS, data, Inline()))
 
 
@@ -96,7 +97,7 @@ def test_many_shards_go_several_at_a_time_and_none_is_lost(client, tmp_path):
         np.random.default_rng(2).normal(size=(40 * 16_384, 1))
         * np.exp(np.arange(40 * 16_384) / 1e5)[:, None]
     )
-    data = as_data((X, X[:, 0]))
+    data = open_rows((X, X[:, 0]))
     assert len(data.shards) == 40
     trouble = Trouble(SUMS, tmp_path, "signal SIGKILL")
     found = scan(trouble, data, cb.dask(client, deadline=60.0))

@@ -16,8 +16,9 @@ import corebayes as cb
 from corebayes.data.watch import ChangedDataError
 from corebayes.scan import dispatch
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import BadPotentialError, BestRows, Totals, scan
+from corebayes.scan.query import BadPotentialError, BestRows, Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
+from tests.opened import scan
 
 from .trouble import (
     NUM_ROWS,
@@ -238,8 +239,6 @@ SCRIPT = """
 import sys, threading, time
 import numpy as np
 import corebayes as cb
-from corebayes.data import as_data
-from corebayes.scan.query import scan
 
 print("started", flush=True)
 seconds, after = map(float, sys.argv[1:])
@@ -256,7 +255,7 @@ class Sleep:
 
 pool = cb.processes(2)
 threading.Timer(after, lambda: print(*pool.process_ids(), flush=True)).start()
-print("rows", scan(Sleep(), as_data(np.zeros((50_000, 1))), pool), flush=True)
+print("rows", cb.open(np.zeros((50_000, 1)), executor=pool).ask(Sleep()), flush=True)
 """
 
 

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corebayes as cb
-from corebayes.data import as_data
+from corebayes.rows import open_rows
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import BadPotentialError, BestRows, Totals, scan
+from corebayes.scan.query import BadPotentialError, BestRows, Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
+from tests.opened import scan, table
 
 NOTHING = np.empty(0, dtype=np.int64)
 
@@ -35,7 +36,7 @@ class RowNumbers:
 
 
 def numbered(num_rows, shard_rows):
-    return replace(as_data(np.arange(float(num_rows))), shard_rows=shard_rows)
+    return replace(table(open_rows(np.arange(float(num_rows)))), shard_rows=shard_rows)
 
 
 @settings(deadline=None, max_examples=40)
@@ -62,18 +63,21 @@ class Tasks:
 
     def map(self, work, shards):
         for shard in shards:
-            self.tasks.append(shard.rows.tolist())
+            if shard.rows is not None:
+                self.tasks.append(shard.rows.tolist())
             yield work(shard)
 
 
 def test_few_rows_of_many_shards_are_one_task_unless_files_are_read_in_parts(tmp_path, monkeypatch):
     monkeypatch.setattr("corebayes.scan.query.GATHERED_ROWS", 3)
+    monkeypatch.setattr("corebayes.rows.RESERVE_ROWS", 0)
+    monkeypatch.setattr("corebayes.data.parquet_files.PART_ROWS", 20)
     rows = np.array([1, 5, 40, 41, 77, 78])
     pq.write_table(pa.table({"x": np.arange(100.0)}), tmp_path / "x.parquet", row_group_size=20)
     in_memory, in_file = Tasks(), Tasks()
     for data, executor in (
         (numbered(100, 10), in_memory),
-        (as_data(tmp_path / "x.parquet"), in_file),
+        (open_rows(tmp_path / "x.parquet"), in_file),
     ):
         assert scan(RowNumbers(), data, executor, rows) == rows.tolist()
     assert in_memory.tasks == [[1, 5, 40], [41, 77, 78]]
@@ -83,7 +87,7 @@ def test_few_rows_of_many_shards_are_one_task_unless_files_are_read_in_parts(tmp
 def logistic(num_rows, dim=3, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(num_rows, dim))
-    data = as_data((X, rng.uniform(size=num_rows) < 0.4))
+    data = open_rows((X, rng.uniform(size=num_rows) < 0.4))
     return data, cb.LogisticRegression().bind(data)
 
 
@@ -106,14 +110,14 @@ def test_best_rows_do_not_depend_on_the_layout(shard_rows):
     space = MonteCarloSpace(model, np.random.default_rng(1).normal(size=(30, 3)))
     query = BestRows(space, np.random.default_rng(2).normal(size=30), 25, np.array([5, 77]))
     expected = scan(query, data, Inline())
-    best = scan(query, replace(data, shard_rows=shard_rows), Inline())
+    best = scan(query, replace(table(data), shard_rows=shard_rows), Inline())
     assert np.array_equal(best.points.indices, expected.points.indices)
     assert np.allclose(best.scores, expected.scores, rtol=1e-12)
     assert np.all(np.diff(best.scores) <= 0.0)
 
 
 def test_ties_go_to_the_first_row():
-    data = as_data((np.ones((1500, 1)), np.ones(1500)))
+    data = open_rows((np.ones((1500, 1)), np.ones(1500)))
     space = MonteCarloSpace(cb.LogisticRegression().bind(data), np.linspace(-1, 1, 9)[:, None])
     query = BestRows(space, np.linspace(-1, 1, 9), 3, np.array([1]))
     assert scan(query, data, Inline()).points.indices.tolist() == [0, 2, 3]
@@ -130,7 +134,7 @@ def test_a_bad_potential_names_its_row():
     def log_likelihood(draws, block):
         return np.where(block.X[:, :1] == 1234.0, np.inf, 1.0) * draws[:, 0]
 
-    data = as_data(np.arange(2000.0))
+    data = open_rows(np.arange(2000.0))
     model = cb.CustomModel(log_likelihood, lambda draws: -(draws[:, 0] ** 2), 1)
     space = MonteCarloSpace(model, np.linspace(1.0, 2.0, 5)[:, None])
     with pytest.raises(BadPotentialError, match="row 1234"):

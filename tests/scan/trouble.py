@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import corebayes as cb
-from corebayes.data import as_data
+from corebayes.rows import open_rows
 from corebayes.scan.query import BadPotentialError, Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 
@@ -88,7 +88,7 @@ def make_files(folder: Path) -> tuple[Any, Totals]:
     X = rng.normal(size=(NUM_ROWS, 3))
     np.save(folder / "X.npy", X)
     np.save(folder / "y.npy", rng.random(NUM_ROWS) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5])))
-    data = as_data((folder / "X.npy", folder / "y.npy"))
+    data = open_rows((folder / "X.npy", folder / "y.npy"))
     model = cb.LogisticRegression().bind(data)
     return data, Totals(MonteCarloSpace(model, rng.normal(size=(30, 3))))
 

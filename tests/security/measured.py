@@ -19,12 +19,12 @@ import pyarrow.dataset
 import pyarrow.parquet  # noqa: F401
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.inputs import Columns, read_rows
+from corebayes.rows import open_rows
 
 READ = {
     "load": cb.load,
-    "rows": lambda path: as_data(path, target="y" if path.endswith(".parquet") else None),
+    "rows": lambda path: open_rows(path, target="y" if path.endswith(".parquet") else None),
     "command": lambda path: read_rows(Path(path), Columns(target="y")),
     "npz": lambda path: read_rows(Path(path), Columns()),
 }

@@ -8,7 +8,7 @@ import pytest
 
 import corebayes as cb
 from corebayes import diagnostics
-from corebayes.data import as_data
+from corebayes.rows import open_rows
 
 N = 9000
 RNG = np.random.default_rng(0)
@@ -76,7 +76,7 @@ def test_report_and_diagnostics_refuse_it_too():
     wrong[np.setdiff1d(np.arange(N), coreset.indices)[3]] = 7.0
     draws = np.zeros((4, 2))
     with pytest.raises(ValueError, match=r"7\.0 is not a target"):
-        diagnostics.log_ratios(coreset, as_data((X, wrong)), draws)
+        diagnostics.log_ratios(coreset, open_rows((X, wrong)), draws)
     with pytest.raises(ValueError, match=r"7\.0 is not a target"):
         cb.report(coreset, (X, wrong), draws=100, progress=False)
     with pytest.raises(ValueError, match=r"7\.0 is not a target"):
@@ -85,7 +85,7 @@ def test_report_and_diagnostics_refuse_it_too():
 
 def test_the_check_costs_no_pass_and_changes_no_bit():
     y = TARGETS[cb.LogisticRegression]
-    coreset, data = built(cb.LogisticRegression(), y), as_data((X, y))
+    coreset, data = built(cb.LogisticRegression(), y), open_rows((X, y))
     reads = []
 
     class Counting:
@@ -94,7 +94,7 @@ def test_the_check_costs_no_pass_and_changes_no_bit():
 
         def read(self, start, stop):
             reads.append(stop - start)
-            return data.read(start, stop)
+            return data.take(np.arange(start, stop))
 
     draws = RNG.normal(size=(5, 2))
     ratios = diagnostics.log_ratios(coreset, Counting(), draws)

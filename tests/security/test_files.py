@@ -23,13 +23,13 @@ import corebayes as cb
 from corebayes import files
 from corebayes.adapters.tables import to_csv
 from corebayes.check_coreset import check_coreset
-from corebayes.data import as_data
 from corebayes.files import CorruptFile
+from corebayes.rows import open_rows
 from corebayes.types import Block, Coreset
 
 rng = np.random.default_rng(4)
 FEATURES = rng.standard_normal((50, 3))
-DATA = as_data((FEATURES, rng.integers(0, 2, 50)))
+DATA = open_rows((FEATURES, rng.integers(0, 2, 50)))
 INDICES = np.array([41, 7, 19])
 PLAIN = Coreset(
     indices=INDICES,

@@ -102,7 +102,7 @@ def no_work(monkeypatch):
     monkeypatch.setattr(cb, "sample", work)
     monkeypatch.setattr(cli, "read_rows", work)
     monkeypatch.setattr(REPORT, "find_out", work)
-    monkeypatch.setattr("corebayes.demo.as_data", work)
+    monkeypatch.setattr("corebayes.demo.open_rows", work)
     monkeypatch.setattr("corebayes.experiments.reproduce.find_sources", work)
 
 

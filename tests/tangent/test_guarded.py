@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.data import as_data
 from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.tangent import Guard, MonteCarlo, default_geometry
 from corebayes.tangent.geometry import random_points
 from corebayes.weights.pursuit import orthogonal_pursuit
@@ -23,7 +23,7 @@ def wide_prior(draws):
 def problem():
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=300), 40.0 * rng.standard_cauchy(20)])
-    data = as_data({"x": x}, counts=rng.integers(1, 4, size=320) * 1.0)
+    data = open_rows({"x": x}, counts=rng.integers(1, 4, size=320) * 1.0)
     return Problem(cb.CustomModel(cauchy, wide_prior, 1).bind(data), data)
 
 

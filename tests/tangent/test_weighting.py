@@ -33,9 +33,10 @@ class Script:
     def __init__(self, draws):
         self.draws = draws
 
-    def draw(self, rng, model, rows, weights, num_draws, start=None):
-        assert num_draws == len(self.draws) and np.all(weights == 3.0) and len(rows) == 60
-        return self.draws, self.draws[0]
+    def draw(self, rng, posterior, num_draws, start=None):
+        assert num_draws == len(self.draws)
+        assert np.all(posterior.weights == 3.0) and len(posterior.rows) == 60
+        return cb.Draws(values=self.draws[None], location=self.draws[0], independent=True)
 
 
 def test_full_posterior_with_a_sampler_takes_the_moments_of_its_draws():
@@ -54,7 +55,7 @@ def test_full_posterior_with_a_sampler_takes_the_moments_of_its_draws():
 )
 def test_exact_inner_products_are_the_limit_of_many_draws(name, weighting):
     problem = CASES[name].problem(num_rows=40)
-    block = problem.data.read(0, 40)
+    block = problem.data.take(np.arange(0, 40))
     exact = weighting(num_draws=None).space(rng(), problem)
     drawn = weighting(num_draws=MANY).space(rng(), problem)
     grams = [space.gram(space.embed(block)) for space in (exact, drawn)]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.data.arrays import ArrayData
-from corebayes.data.checks import check
+from corebayes.rows import Rows, open_rows
 from corebayes.types import Array, Block, Data
 
 # Rows of one call to a kernel; more are taken in parts, so that the shapes stay few.
@@ -128,9 +128,7 @@ class AdaptedModel(ABC):
 
     def bind(self, data: Data) -> Self:
         """This model, if the rows have the arrays it was made with."""
-        if data.num_rows == 0:
-            raise ValueError("the data has no rows")
-        first = data.read(0, 1)
+        first = data.template
         for field in self.fields:
             values = first.fields.get(field.name)
             if values is None or values.shape[1:] != field.shape:
@@ -263,11 +261,11 @@ class AdaptedModel(ABC):
         return last.value, last.gradient
 
 
-def as_rows(arrays: Mapping[str, NDArray[Any]], target_name: str = "y") -> ArrayData:
-    """The rows of an adapted model, checked; unlike `as_data` it leaves every shape as it is."""
-    return check(ArrayData(fields=dict(arrays), target_name=target_name), on_bad="raise")
+def as_rows(arrays: Mapping[str, NDArray[Any]], target_name: str = "y") -> Rows:
+    """The rows of an adapted model, checked; every shape stays as it is."""
+    return open_rows(ArrayData(fields=dict(arrays), target_name=target_name)).check()
 
 
-def fields_of(data: ArrayData) -> tuple[Field, ...]:
+def fields_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[Field, ...]:
     """Names, types and shapes of the arrays of a row."""
-    return tuple(Field(name, a.dtype, a.shape[1:]) for name, a in data.fields.items())
+    return tuple(Field(name, a.dtype, a.shape[1:]) for name, a in arrays.items())

@@ -10,7 +10,7 @@ from corebayes.adapters.export_pymc import density_of
 from corebayes.adapters.jax_model import import_jax
 from corebayes.adapters.pymc import PymcModel, adapt, initial_point
 from corebayes.check_coreset import check_coreset
-from corebayes.data.arrays import ArrayData
+from corebayes.rows import Rows
 from corebayes.types import Coreset
 
 WEIGHT = "coreset_weight"
@@ -28,7 +28,7 @@ class BambiModel(PymcModel):
         return _again, (self.bambi,)
 
 
-def from_bambi(model: Any) -> tuple[BambiModel, ArrayData]:
+def from_bambi(model: Any) -> tuple[BambiModel, Rows]:
     """The pair (model, data) for `build` and everything after it, from a Bambi model.
 
     The priors are those Bambi chose for all rows. The variables in the posterior are those of

@@ -12,7 +12,6 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
-from corebayes.data.arrays import ArrayData
 from corebayes.formula.rows import design_rows
 from corebayes.models import (
     LinearRegression,
@@ -23,6 +22,7 @@ from corebayes.models import (
     StudentTRegression,
 )
 from corebayes.models.glm import GLM
+from corebayes.rows import Rows
 
 FAMILIES: dict[str, Callable[..., GLM]] = {
     "logistic": LogisticRegression,
@@ -41,7 +41,7 @@ def from_formula(
     prior: Normal | None = None,
     counts: str | None = None,
     **options: Any,
-) -> tuple[GLM, ArrayData]:
+) -> tuple[GLM, Rows]:
     """The pair (model, data) for `build` and everything after it, from a formula and a frame.
 
     `frame` is a pandas or polars frame or an Arrow table; `family` a name (logistic, poisson,

@@ -26,13 +26,11 @@ from corebayes.adapters.numpyro_trace import (
     substitute_unconstrained,
 )
 from corebayes.adapters.rows_check import check_rows_alone
-from corebayes.data.arrays import ArrayData
+from corebayes.rows import Rows
 from corebayes.types import Block
 
 
-def from_numpyro(
-    model: Callable[..., Any], *args: Any, **kwargs: Any
-) -> tuple[NumpyroModel, ArrayData]:
+def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[NumpyroModel, Rows]:
     """The pair (model, data) for `build` and everything after it, from a NumPyro model.
 
     `model(*args, **kwargs)` is called with any of its rows: arrays whose first axis is as long as
@@ -45,9 +43,10 @@ def from_numpyro(
     """
     import_numpyro()
     arguments, structure = _read(model, candidates(model, args, kwargs))
-    data = as_rows(arguments.row_arrays())
+    arrays = arguments.row_arrays()
+    data = as_rows(arrays)
     adapted = NumpyroModel(
-        model, arguments.without_rows(), structure, fields_of(data), data.take(np.array([0]))
+        model, arguments.without_rows(), structure, fields_of(arrays), data.take(np.array([0]))
     )
     check_rows_alone(adapted, data)
     return adapted, data

@@ -29,12 +29,12 @@ from corebayes.adapters.pymc_graph import (
     value_of,
 )
 from corebayes.adapters.rows_check import check_rows_alone
-from corebayes.data.arrays import ArrayData
+from corebayes.rows import Rows
 
 Adapting = TypeVar("Adapting", bound="PymcModel")
 
 
-def from_pymc(model: Any) -> tuple[PymcModel, ArrayData]:
+def from_pymc(model: Any) -> tuple[PymcModel, Rows]:
     """The pair (model, data) for `build` and everything after it, from a PyMC model.
 
     All constants and `pm.Data` that are as long as the observations are cut to rows. The rows must
@@ -45,7 +45,7 @@ def from_pymc(model: Any) -> tuple[PymcModel, ArrayData]:
     return adapt(PymcModel, model)
 
 
-def adapt(kind: type[Adapting], model: Any) -> tuple[Adapting, ArrayData]:
+def adapt(kind: type[Adapting], model: Any) -> tuple[Adapting, Rows]:
     """The PyMC model as an adapted model of this kind, and its rows."""
     import_pymc()
     import_jax("pymc")
@@ -127,8 +127,8 @@ class PymcModel(JaxModel):
 
     library = "PyMC"
 
-    def __init__(self, model: Any, graph: _Graph, data: ArrayData):
-        super().__init__(fields_of(data), graph.parameters)
+    def __init__(self, model: Any, graph: _Graph, data: Rows):
+        super().__init__(fields_of(graph.rows.arrays), graph.parameters)
         self.model = model
         self.template = data.take(np.array([0]))
         self._graph = graph
@@ -328,10 +328,10 @@ def _refuse_free_variables(model: Any, num_rows: int) -> None:
             )
 
 
-def _try_rows(model: PymcModel, data: ArrayData) -> None:
+def _try_rows(model: PymcModel, data: Rows) -> None:
     """Whether the graph can be evaluated for a few rows at all."""
     try:
-        model.terms(np.zeros(model.dim), data.read(0, min(3, data.num_rows)))
+        model.terms(np.zeros(model.dim), data.take(np.arange(min(3, data.num_rows))))
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else ""
         raise ValueError(

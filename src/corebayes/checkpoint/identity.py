@@ -100,7 +100,7 @@ def _written(value: Any) -> str:
 
 def _values(model: Model, data: Data) -> list[float]:
     draws = 0.1 * np.random.default_rng(0).standard_normal((DRAWS_TRIED, model.dim))
-    rows = data.read(0, min(ROWS_TRIED, data.num_rows))
+    rows = data.take(np.arange(min(ROWS_TRIED, data.num_rows)))
     with np.errstate(all="ignore"):
         values = [model.potentials(draws, rows).ravel(), model.log_prior(draws)]
     return np.concatenate(values).astype(float).tolist()

@@ -98,7 +98,7 @@ class CoresetMCMC(Construction):
 
     def _gradient(self, rng: Rng, problem: Problem, subset: WeightedPoints, chains: Array) -> Array:
         space = MonteCarloSpace(problem.model, chains)
-        rows = subsample(rng, problem, self.gradient_rows or subset.size)
+        rows = subsample(rng, problem, self.gradient_rows or subset.size, fresh=True)
         vectors = space.embed(subset.rows)
         total = scanned_total(problem, space, rows).element
         missing = total - space.combine(vectors, subset.weights)

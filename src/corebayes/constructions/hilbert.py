@@ -18,7 +18,7 @@ import numpy as np
 
 from corebayes.constructions.construction import PRECISION
 from corebayes.problem import Problem
-from corebayes.scan.every_row import Norms, Rows, joined
+from corebayes.scan.every_row import AllRows, Norms, joined
 from corebayes.scan.query import Query
 from corebayes.tangent.geometry import element_of, half_square, scanned_total
 from corebayes.tangent.monte_carlo import MonteCarlo, MonteCarloSpace
@@ -74,7 +74,7 @@ class Target:
         if problem.data.num_rows * self.space.width > KEPT_VALUES:
             return problem.ask(query)
         if self._kept is None:
-            points = reduce(Points.append, problem.ask(Rows()))
+            points = reduce(Points.append, problem.ask(AllRows()))
             self._kept = Kept(self.space.embed(points.rows), points)
         vectors, points = self._kept
         return query.answer_embedded(vectors, points.rows, points.indices)

@@ -91,7 +91,7 @@ class PseudoCoreset(Construction):
     def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         learned, scales = state.learned, state.scales
         space = self.geometry.space(rng, problem, learned, state.location)
-        rows = subsample(rng, problem, self.gradient_rows)
+        rows = subsample(rng, problem, self.gradient_rows, fresh=True)
         vectors = space.embed(learned.rows)
         residual = self.geometry.total(problem, space, rows).element
         residual = residual - space.combine(vectors, learned.weights)

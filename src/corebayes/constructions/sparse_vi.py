@@ -104,7 +104,7 @@ class SparseVI(Construction):
         geometry = self._geometry(problem)
         start = None if last is None else last.space.location
         space = geometry.space(rng, problem, points, start)
-        rows = subsample(rng, problem, self.selection_rows)
+        rows = subsample(rng, problem, self.selection_rows, fresh=True)
         residual = residual_of(geometry, problem, space, points, rows)
         if last is None:
             return State(points, space, residual, size, rows, 0, 0)

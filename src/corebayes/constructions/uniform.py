@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.constructions.construction import Construction, Info, Style
-from corebayes.data.streams import parts_of
 from corebayes.problem import Problem
+from corebayes.scan.every_row import Counts, joined
 from corebayes.types import Indices, Rng, WeightedPoints
 
 
@@ -43,17 +43,11 @@ class Uniform(Construction):
 
 
 def _draw_rows(rng: Rng, problem: Problem, number: int) -> Indices:
-    """Row numbers in proportion to the counts: by inverting their running sum, part by part."""
+    """Row numbers in proportion to the counts: by inverting their running sum."""
     data = problem.data
     if data.total_count == data.num_rows:
         return rng.integers(data.num_rows, size=number)
     positions = np.sort(rng.uniform(0.0, data.total_count, size=number))
-    rows: list[Indices] = []
-    before = 0.0
-    parts = (part for shard in data.shards for part in parts_of(data, *shard))
-    for numbers, part in parts:
-        running = before + np.cumsum(part.multiplicity())
-        first, last = np.searchsorted(positions, [before, running[-1]])
-        rows.append(numbers[0] + np.searchsorted(running, positions[first:last], side="right"))
-        before = running[-1]
-    return np.concatenate(rows)
+    # Where the sum stands after every row: N numbers.
+    running = np.cumsum(joined(problem.ask(Counts())))
+    return np.minimum(np.searchsorted(running, positions, side="right"), data.num_rows - 1)

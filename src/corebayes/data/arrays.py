@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.data.table import Tally
 from corebayes.types import Array, Block, Indices
+
+# A part is there as it was decoded, as a matrix, and as the rows picked of it.
+COPIES_OF_A_PART = 3
+
+
+def row_bytes(template: Block) -> int:
+    """Memory for a row as float64, with its count."""
+    return 8 * (1 + sum(int(np.prod(a.shape[1:])) for a in template.fields.values()))
 
 
 def no_rows() -> Indices:
@@ -21,7 +30,7 @@ def no_rows() -> Indices:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrayData:
-    """Named arrays that share their first axis; made and checked by `as_data`.
+    """Named arrays that share their first axis.
 
     The arrays stay as they were given. A shard becomes float64 when it is read, at the cost
     of one copy of that shard; a shard of a C-contiguous float64 array is a read-only view
@@ -40,6 +49,8 @@ class ArrayData:
     shard_rows: int = 16_384
     design: Mapping[str, Any] | None = None
     """How a formula made the columns, as plain data; a coreset keeps it."""
+    scattered: bool = True
+    sequential: bool = False
 
     def __post_init__(self) -> None:
         # The rows belong to the caller: whoever reads a shard must not write to them.
@@ -53,17 +64,21 @@ class ArrayData:
         return next(iter(self.fields.values())).shape[0]
 
     @property
-    def num_dropped(self) -> int:
-        return int(self.dropped.size)
+    def total_count(self) -> float:
+        """Σ_n c_n, in one sum."""
+        return float(self.num_rows if self.counts is None else self.counts.sum())
 
     @property
-    def total_count(self) -> float:
-        """Σ_n c_n: the number of rows when there are no counts."""
-        return self._total_count
+    def part_rows(self) -> int:
+        return min(self.shard_rows, self.num_rows)
 
-    @cached_property
-    def _total_count(self) -> float:
-        return float(self.num_rows if self.counts is None else self.counts.sum())
+    @property
+    def part_bytes(self) -> int:
+        return COPIES_OF_A_PART * row_bytes(self.template) * self.part_rows
+
+    @property
+    def template(self) -> Block:
+        return self._block(slice(0, 0), no_rows())
 
     @property
     def shards(self) -> Sequence[tuple[int, int]]:
@@ -71,22 +86,31 @@ class ArrayData:
         starts = range(0, self.num_rows, self.shard_rows)
         return tuple((start, min(start + self.shard_rows, self.num_rows)) for start in starts)
 
-    def read(self, start: int, stop: int) -> Block:
-        """The rows of one range, as float64."""
-        bad = self.dropped
-        if bad.size:
-            first, last = np.searchsorted(bad, [start, stop])
-            bad = bad[first:last] - start
-        return self._block(slice(start, stop), bad)
+    def parts(
+        self, start: int, stop: int, rows: Indices | None, tally: Tally
+    ) -> Iterator[tuple[Indices, Block]]:
+        """All in one part."""
+        if rows is None:
+            numbers = np.arange(start, stop)
+            first, last = np.searchsorted(self.dropped, [start, stop])
+            block = self._block(slice(start, stop), self.dropped[first:last] - start)
+        else:
+            numbers, bad = rows, self.dropped
+            block = self._block(rows, np.flatnonzero(np.isin(rows, bad)) if bad.size else bad)
+        tally.rows += numbers.size
+        tally.num_bytes += numbers.size * self._row_bytes
+        yield numbers, block
 
-    def take(self, rows: Indices) -> Block:
-        """Copies of the rows with these numbers, in this order; a row may be taken twice."""
-        numbers = row_numbers(rows, self.num_rows)
-        bad = np.flatnonzero(np.isin(numbers, self.dropped)) if self.num_dropped else self.dropped
-        return self._block(numbers, bad)
+    def without(self, bad: Indices) -> ArrayData:
+        counts = np.ones(self.num_rows) if self.counts is None else self.counts.copy()
+        counts[bad] = 0.0
+        return replace(self, counts=counts, dropped=bad)
 
-    def fingerprint(self) -> str:
-        """A hash of names, types, shapes and all values. Cost: one pass, the first time."""
+    def fingerprint(self, tally: Tally) -> str:
+        """Of names, types, shapes and all values. Cost: one pass, the first time."""
+        if "_fingerprint" not in self.__dict__:
+            tally.rows += self.num_rows
+            tally.num_bytes += self.num_rows * self._row_bytes
         return self._fingerprint
 
     @cached_property
@@ -101,14 +125,18 @@ class ArrayData:
                 digest.update(np.ascontiguousarray(array[start:stop]).data)
         return digest.hexdigest()
 
+    @cached_property
+    def _row_bytes(self) -> int:
+        arrays = [*self.fields.values(), *([] if self.counts is None else [self.counts])]
+        return sum(a.dtype.itemsize * int(np.prod(a.shape[1:])) for a in arrays)
+
     def _block(self, rows: slice | Indices, bad: Indices) -> Block:
         """The given rows, with zeros for what is not finite at the positions `bad`."""
         fields = {name: finite_float64(array[rows], bad) for name, array in self.fields.items()}
         return Block(fields, None if self.counts is None else self.counts[rows])
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{n} {a.shape} {a.dtype}" for n, a in self.fields.items())
-        return f"ArrayData({self.num_rows:,} rows: {fields})"
+        return ", ".join(f"{n} {a.shape} {a.dtype}" for n, a in self.fields.items())
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -142,3 +170,21 @@ def finite_float64(values: NDArray[Any], bad: Indices) -> Array:
         values = values.copy()
         values[bad] = np.nan_to_num(values[bad], nan=0.0, posinf=0.0, neginf=0.0)
     return values
+
+
+def concatenated(blocks: Sequence[Block]) -> Block:
+    """The rows of all these blocks, which are alike."""
+    names = blocks[0].fields
+    fields = {name: np.concatenate([block[name] for block in blocks]) for name in names}
+    counted = any(block.counts is not None for block in blocks)
+    counts = np.concatenate([block.multiplicity() for block in blocks]) if counted else None
+    return Block(fields, counts)
+
+
+def usable(block: Block, bad: Indices) -> Block:
+    """The block with the rows at the positions `bad` counting zero times and read as zero."""
+    if bad.size == 0:
+        return block
+    counts = block.multiplicity().copy()
+    counts[bad] = 0.0
+    return Block({n: finite_float64(values, bad) for n, values in block.fields.items()}, counts)

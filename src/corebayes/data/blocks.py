@@ -17,10 +17,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from corebayes.data.arrays import ArrayData
+from corebayes.data.arrays import ArrayData, concatenated
 from corebayes.data.stored import chosen
+from corebayes.data.table import Tally
 from corebayes.data.watch import ChangedDataError
-from corebayes.types import Array, Block, Indices
+from corebayes.types import Block, Indices
 
 # Blocks are joined until a shard has this many rows; a longer block is a shard of its own.
 SHARD_ROWS = 16_384
@@ -54,6 +55,8 @@ class BlockSource:
     """An object whose `iter` starts again, or a function that returns an iterator."""
     enter: Enter
     """Makes named arrays of whatever a block is."""
+    first: Block
+    """The fields without a row."""
     lengths: tuple[int, ...] = ()
     digests: tuple[bytes, ...] = ()
     column_names: tuple[str, ...] = ()
@@ -62,9 +65,13 @@ class BlockSource:
     scattered: bool = False
     _reader: Reader = field(default_factory=Reader, repr=False, compare=False)
 
-    def parts(self, shard: int, positions: Indices | None = None) -> Iterator[Block]:
+    @property
+    def template(self) -> Block:
+        return self.first
+
+    def parts(self, shard: int, positions: Indices | None, tally: Tally) -> Iterator[Block]:
         """All in one part. Cost: the stream up to this shard, from where it was left."""
-        return chosen(iter([self._shard(shard)]), positions)
+        return chosen(iter([self._shard(shard, tally)]), positions)
 
     def fingerprint(self) -> str:
         """Of all values, as the first reading found them."""
@@ -73,7 +80,7 @@ class BlockSource:
             digest.update(length.to_bytes(8, "little") + found)
         return digest.hexdigest()
 
-    def _shard(self, shard: int) -> Block:
+    def _shard(self, shard: int, tally: Tally) -> Block:
         reader = self._reader
         with reader.lock:
             if shard in reader.kept:
@@ -88,6 +95,7 @@ class BlockSource:
                     raise
                 self._check(block, reader.next_shard)
                 assert block is not None
+                count(block, tally)
                 reader.kept[reader.next_shard] = block
                 reader.next_shard += 1
                 if len(reader.kept) > NUM_KEPT:
@@ -107,11 +115,12 @@ class BlockSource:
         raise ChangedDataError(
             f"the blocks {found} when read again, at rows {start:,} to "
             f"{start + self.lengths[shard] - 1:,}: every reading must give the same rows in the "
-            "same order (is there a random number, a shuffle or a used-up iterator in it?)"
+            "same order (is there a random number, a shuffle, a query without an order or a "
+            "used-up iterator in it?)"
         )
 
     def __repr__(self) -> str:
-        return f"blocks of {type(self.blocks).__name__}"
+        return f"blocks of {getattr(self.blocks, '__name__', type(self.blocks).__name__)}"
 
 
 def is_blocks(source: Any) -> bool:
@@ -123,7 +132,14 @@ def is_blocks(source: Any) -> bool:
     return hasattr(source, "__iter__") and not array_like and not known
 
 
-def open_blocks(source: Any, enter: Enter) -> BlockSource:
+def count(block: Block, tally: Tally) -> None:
+    """A block that came, as float64."""
+    tally.rows += len(block)
+    counts = 0 if block.counts is None else block.counts.nbytes
+    tally.num_bytes += counts + sum(values.nbytes for values in block.fields.values())
+
+
+def open_blocks(source: Any, enter: Enter, tally: Tally) -> BlockSource:
     """Read the stream once, for the lengths and hashes of its shards. Memory: one shard."""
     if not callable(source) and iter(source) is source:
         raise TypeError(
@@ -140,14 +156,18 @@ def open_blocks(source: Any, enter: Enter) -> BlockSource:
 
     lengths: list[int] = []
     digests: list[bytes] = []
+    template: Block | None = None
     for shard in _joined(_entered(source, remember)):
+        count(shard, tally)
+        template = template or shard.take(np.empty(0, dtype=np.int64))
         lengths.append(len(shard))
         digests.append(_digest(shard))
-    if first is None or not lengths:
+    if first is None or template is None:
         raise ValueError("the data is empty: it has no rows")
     return BlockSource(
         blocks=source,
         enter=enter,
+        first=template,
         lengths=tuple(lengths),
         digests=tuple(digests),
         column_names=first.column_names,
@@ -193,18 +213,10 @@ def _joined(blocks: Iterator[Block]) -> Iterator[Block]:
     for block in blocks:
         waiting.append(block)
         if sum(map(len, waiting)) >= SHARD_ROWS:
-            yield _together(waiting)
+            yield waiting[0] if len(waiting) == 1 else concatenated(waiting)
             waiting = []
     if waiting:
-        yield _together(waiting)
-
-
-def _together(blocks: list[Block]) -> Block:
-    if len(blocks) == 1:
-        return blocks[0]
-    fields = {n: np.concatenate([block[n] for block in blocks]) for n in blocks[0].fields}
-    counts: list[Array] = [block.counts for block in blocks if block.counts is not None]
-    return Block(fields, np.concatenate(counts) if counts else None)
+        yield waiting[0] if len(waiting) == 1 else concatenated(waiting)
 
 
 def _digest(block: Block) -> bytes:

@@ -1,4 +1,4 @@
-"""From what a person has (arrays, pairs, mappings, frames, files) to checked rows."""
+"""From what a person has (arrays, pairs, mappings, frames, files) to a table."""
 
 from __future__ import annotations
 
@@ -9,86 +9,65 @@ from typing import Any, TypeGuard, cast
 from corebayes.data import frames, numbers
 from corebayes.data.arrays import ArrayData
 from corebayes.data.blocks import is_blocks, open_blocks
-from corebayes.data.checks import check
+from corebayes.data.checks import check_lengths
 from corebayes.data.columns import find, from_frame
 from corebayes.data.npy import is_npy, open_npy
-from corebayes.data.parquet import is_parquet, open_parquet
-from corebayes.data.stored import Source, check_stored
+from corebayes.data.parquet_files import is_parquet, open_parquet
+from corebayes.data.queries import is_query, used_columns
+from corebayes.data.stored import StoredData
+from corebayes.data.table import Table, Tally
 from corebayes.data.watch import path_of
-from corebayes.types import Data
 
 
-def as_data(
-    source: Any,
-    *,
-    target: str | int | None = None,
-    features: Sequence[str | int] | None = None,
-    counts: Any = None,
-    on_bad: str = "raise",
-) -> Data:
-    """Rows, checked once.
-
-    `source` is one of
-    - an array (n, d), or (n,) for one column: the field `X`;
-    - a pair (X, y): the fields `X` and `y`; each may be a frame or a series;
-    - a mapping from names to arrays whose first axes agree: these fields;
-    - a pandas or polars frame or an Arrow table: the column `target` is `y`, the columns
-      `features` are `X` (by default all columns but the target and the counts);
-    - a Parquet file, a folder or a pattern of such files ("rows/*.parquet"), a list of paths, or a
-      pyarrow dataset: columns as in a frame, read by name from every file;
-    - a .npy file, whose columns are called 0, 1, … ; in a pair or a mapping each array may be a
-      .npy file or a memory map;
-    - a function that returns an iterator of blocks, or an object that can be iterated over again:
-      each block is any of the first four;
-    - an object that is already `Data`: returned as it is.
-
-    `counts` says how often each row counts: an array of length n, or the name of a column.
-
-    A NaN, a missing or an infinite value is an error that names row and column. With
-    `on_bad="drop"` such rows keep their row numbers but count zero times, with one warning.
-    Arrays are not copied and never written to. Files and blocks are never in memory as a whole:
-    they are read again in every pass, and refused when they have changed. Cost: one pass at the
-    speed of memory or of the disk, and for a frame one float64 copy of the columns used.
-    """
-    if on_bad not in ("raise", "drop"):
-        raise ValueError(f'on_bad must be "raise" or "drop", got {on_bad!r}')
-    if not _is_data(source):
-        stored = _open(source, target, features, counts)
-        if stored is not None:
-            return check_stored(stored.source, counts=stored.counts, on_bad=on_bad)
-        return check(_enter(source, target, features, counts), on_bad=on_bad)
-    _refuse(source, target=target, features=features, counts=counts)
-    if on_bad == "drop":
-        raise ValueError(f"on_bad: the rows of {type(source).__name__} are checked already")
-    return source
+def open_table(
+    source: Any, target: Any, features: Sequence[Any] | None, counts: Any, tally: Tally
+) -> Table:
+    """The rows of whatever a person has; see `corebayes.open`. Cost: headers, or one reading of a
+    stream, whose length nobody knows."""
+    if is_table(source):
+        refuse(source, target=target, features=features, counts=counts)
+        if isinstance(source, ArrayData):
+            check_lengths(source)
+        return source
+    stored = _open(source, target, features, counts, tally)
+    if stored is None:
+        data = _enter(source, target, features, counts)
+        check_lengths(data)
+        return data
+    num_rows = stored.num_rows
+    if num_rows == 0:
+        raise ValueError("the data is empty: it has no rows")
+    if stored.counts is not None and stored.counts.size != num_rows:
+        raise ValueError(
+            f"the numbers of rows differ: X has {num_rows:,}, counts has {stored.counts.size:,}"
+        )
+    return stored
 
 
-@dataclass(frozen=True)
-class _Opened:
-    """A source, and counts that are none of its columns."""
-
-    source: Source
-    counts: Any
-
-
-def _open(source: Any, target: Any, features: Sequence[Any] | None, counts: Any) -> _Opened | None:
+def _open(
+    source: Any, target: Any, features: Sequence[Any] | None, counts: Any, tally: Tally
+) -> StoredData | None:
     """What is kept outside of memory, or None for what is in it."""
     others = None if isinstance(counts, str | int) else numbers.counts(counts)
     if is_parquet(source):
-        return _Opened(open_parquet(source, target, features, counts), others)
+        return StoredData(source=open_parquet(source, target, features, counts), counts=others)
     if is_npy(source):
-        opened = open_npy(source, target, features, counts)
-        return _Opened(opened, others)
+        return StoredData(source=open_npy(source, target, features, counts), counts=others)
     path = path_of(source)
     if path is not None:
         raise ValueError(
             f"cannot read {path}: rows come from .parquet and .npy files, "
             "or from a folder of .parquet files; read others into a data frame first"
         )
+    if is_query(source):
+        if others is not None:
+            raise ValueError("counts of a query must be one of its columns")
+        query = used_columns(source, target, features, counts)
+        return StoredData(source=open_blocks(query, _Enter(target, features, counts), tally))
     if frames.as_frame(source) is None and not frames.is_series(source) and is_blocks(source):
         if others is not None:
             raise ValueError("counts of blocks must be a column: each block has its own rows")
-        return _Opened(open_blocks(source, _Enter(target, features, counts)), None)
+        return StoredData(source=open_blocks(source, _Enter(target, features, counts), tally))
     return None
 
 
@@ -109,9 +88,9 @@ def _enter(source: Any, target: Any, features: Sequence[Any] | None, counts: Any
     if frame is not None:
         return from_frame(frame, target, features, counts)
     if _is_pair(source):
-        _refuse(source, target=target)
+        refuse(source, target=target)
         return _from_pair(source[0], source[1], features, counts)
-    _refuse(source, target=target, features=features)
+    refuse(source, target=target, features=features)
     if isinstance(source, Mapping):
         return _from_mapping(cast(Mapping[Any, Any], source), counts)
     return _from_array(source, counts)
@@ -126,7 +105,7 @@ def _from_pair(X: Any, y: Any, features: Sequence[str] | None, counts: Any) -> A
     frames.check_aligned(X, y)
     frame = frames.as_frame(X)
     if frame is None:
-        _refuse(X, features=features)
+        refuse(X, features=features)
         data = _from_array(X, counts)
     else:
         data = from_frame(frame, None, features, counts)
@@ -156,8 +135,8 @@ def _from_mapping(source: Mapping[Any, Any], counts: Any) -> ArrayData:
     return ArrayData(fields=fields, counts=numbers.counts(counts), column_names=names)
 
 
-def _is_data(source: Any) -> TypeGuard[Data]:
-    return all(hasattr(source, name) for name in ("num_rows", "shards", "read", "fingerprint"))
+def is_table(source: Any) -> TypeGuard[Table]:
+    return all(hasattr(source, name) for name in ("num_rows", "shards", "parts", "fingerprint"))
 
 
 def _is_pair(source: Any) -> bool:
@@ -174,7 +153,7 @@ def _is_pair(source: Any) -> bool:
     )
 
 
-def _refuse(source: Any, **options: Any) -> None:
+def refuse(source: Any, **options: Any) -> None:
     """Options that name columns have no meaning for a source whose columns have no names."""
     for option, value in options.items():
         if value is not None:

@@ -1,6 +1,7 @@
-"""Columns of pandas and polars frames and of Arrow tables, as float64.
+"""Columns of tables as float64: of whatever speaks Arrow's PyCapsule stream, and of pandas.
 
-None of these libraries is imported here before the caller has: a frame can only exist when
+A pandas frame gives its index away as one more column of its stream and needs pyarrow for it, so it
+is read by itself. No library is imported here before the caller has: a frame can only exist when
 its library is loaded. Missing values (null, NA, None) become NaN.
 """
 
@@ -15,6 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.types import Array
+
+# Rows of a matrix that are filled column by column.
+TILE_ROWS = 2048
 
 
 class Frame(NamedTuple):
@@ -42,12 +46,8 @@ class Series(NamedTuple):
 
 def as_frame(source: Any) -> Frame | None:
     """The table's columns, whose names must differ; None when the source is no table."""
-    if _is(source, "pandas", "DataFrame"):
+    if is_kind(source, "pandas", "DataFrame"):
         frame = _pandas_frame(source)
-    elif _is(source, "polars", "DataFrame"):
-        frame = _polars_frame(source)
-    elif _is(source, "polars", "LazyFrame"):
-        raise ValueError("a polars LazyFrame holds no rows yet: pass frame.collect()")
     elif hasattr(source, "__arrow_c_stream__") and not is_series(source):
         frame = _arrow_frame(import_pyarrow().table(source))
     else:
@@ -66,7 +66,7 @@ def check_names(names: Sequence[str]) -> None:
 def is_series(source: Any) -> bool:
     """Whether the source is one column of a pandas, polars or Arrow table."""
     return any(
-        _is(source, library, kind)
+        is_kind(source, library, kind)
         for library, kind in (
             ("pandas", "Series"),
             ("polars", "Series"),
@@ -78,19 +78,22 @@ def is_series(source: Any) -> bool:
 
 def read_series(source: Any, label: str) -> Series:
     """The name and the values of one column; `label` stands in for a missing name in errors."""
-    if _is(source, "pandas", "Series"):
+    if is_kind(source, "pandas", "Series"):
         name = "" if source.name is None else str(source.name)
         return Series(name, _pandas_column(source, name or label))
-    if _is(source, "polars", "Series"):
-        return Series(source.name, _polars_column(source, source.name or label))
-    return Series("", arrow_column(source, label))
+    column = source
+    if not hasattr(source, "type"):
+        column = import_pyarrow().chunked_array(source)
+    name = str(getattr(source, "name", ""))
+    check_arrow_type(column.type, name or label)
+    return Series(name, arrow_column(column))
 
 
 def check_aligned(X: Any, y: Any) -> None:
     """Two pandas objects whose index labels differ do not belong together row by row."""
-    if not _is(X, "pandas", "DataFrame"):
+    if not is_kind(X, "pandas", "DataFrame"):
         return
-    if not (_is(y, "pandas", "DataFrame") or _is(y, "pandas", "Series")):
+    if not (is_kind(y, "pandas", "DataFrame") or is_kind(y, "pandas", "Series")):
         return
     if len(X) == len(y) and not X.index.equals(y.index):
         raise ValueError(
@@ -107,7 +110,8 @@ def not_numbers(label: str, kind: object) -> ValueError:
     )
 
 
-def _is(source: Any, library: str, kind: str) -> bool:
+def is_kind(source: Any, library: str, kind: str) -> bool:
+    """Whether it is an instance of a class of a library, which is loaded then."""
     loaded: Any = sys.modules.get(library)
     wanted: Any = getattr(loaded, kind, None)
     return wanted is not None and isinstance(source, wanted)
@@ -144,38 +148,36 @@ def _pandas_column(series: Any, name: str) -> Array:
     return series.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _polars_frame(source: Any) -> Frame:
-    names = tuple(source.columns)
-
-    def column(position: int) -> Array:
-        return _polars_column(source.to_series(position), names[position])
-
-    return Frame(names, source.height, column)
-
-
-def _polars_column(series: Any, name: str) -> Array:
-    polars: Any = sys.modules["polars"]
-    if not (series.dtype.is_numeric() or series.dtype in (polars.Boolean, polars.Null)):
-        raise not_numbers(f"column {name!r}", f"dtype {series.dtype}")
-    return series.cast(polars.Float64).to_numpy()
-
-
 def _arrow_frame(table: Any) -> Frame:
     names = tuple(table.column_names)
 
     def column(position: int) -> Array:
-        return arrow_column(table.column(position), names[position])
+        check_arrow_type(table.column(position).type, names[position])
+        return arrow_column(table.column(position))
 
     return Frame(names, table.num_rows, column)
 
 
-def arrow_column(column: Any, name: str) -> Array:
-    """An Arrow array as float64, without a copy where it is that already."""
-    pyarrow = import_pyarrow()
-    check_arrow_type(column.type, name)
-    chunks = pyarrow.chunked_array([column]) if _is(column, "pyarrow", "Array") else column
-    # Unsafe only in that integers beyond 2^53 are rounded, as everywhere.
-    return chunks.cast(pyarrow.float64(), safe=False).to_numpy()
+def arrow_column(column: Any) -> Array:
+    """An Arrow array of numbers as float64, without a copy where it is that already."""
+    if str(column.type) != "double":
+        # Unsafe only in that integers beyond 2^53 are rounded, as everywhere.
+        column = column.cast("double", safe=False)
+    return column.to_numpy(zero_copy_only=False)
+
+
+def side_by_side(
+    columns: Sequence[Array], values: Array | None = None, places: Sequence[int] | None = None
+) -> Array:
+    """Columns at these places of a matrix in C order, by default a new one; filled a few thousand
+    rows at a time: they stay in a core's cache while their neighbours are written."""
+    if values is None:
+        values = np.empty((len(columns[0]), len(columns)))
+    places = range(len(columns)) if places is None else places
+    for start in range(0, len(values), TILE_ROWS):
+        for place, column in zip(places, columns, strict=True):
+            values[start : start + TILE_ROWS, place] = column[start : start + TILE_ROWS]
+    return values
 
 
 def check_arrow_type(kind: Any, name: str) -> None:

@@ -23,6 +23,7 @@ from corebayes.data import numbers
 from corebayes.data.checks import check_same_length
 from corebayes.data.columns import choose_roles, find
 from corebayes.data.npy_header import read_header
+from corebayes.data.table import Tally
 from corebayes.data.watch import ChangedDataError, WatchedFile, path_of
 from corebayes.types import Array, Block, Indices
 
@@ -132,21 +133,41 @@ class NpySource:
         starts = range(0, num_rows, SHARD_ROWS)
         return tuple(min(SHARD_ROWS, num_rows - start) for start in starts)
 
-    def parts(self, shard: int, positions: Indices | None = None) -> Iterator[Block]:
+    @property
+    def template(self) -> Block:
+        return self._block({n: np.empty((0, *a.shape[1:])) for n, a in self.fields.items()}, [])
+
+    def parts(self, shard: int, positions: Indices | None, tally: Tally) -> Iterator[Block]:
         """All in one part: a shard is small."""
         start = shard * SHARD_ROWS
         stop = start + self.lengths[shard]
+        number = stop - start if positions is None else positions.size
+        tally.rows += number
+        tally.num_bytes += number * self._row_bytes
         fields = {n: _rows(array, start, stop, positions) for n, array in self.fields.items()}
-        matrix, counts = fields.get("X"), None
+        others: Any = None
+        if self.counts is not None and not isinstance(self.counts, int):
+            others = _rows(self.counts, start, stop, positions)
+        yield self._block(fields, others)
+
+    def _block(self, fields: dict[str, Array], counts: Any) -> Block:
+        """Fields whose columns are told apart; `counts` are those of an array of their own."""
+        matrix = fields.get("X")
         if isinstance(self.counts, int) and matrix is not None:
             counts = matrix[:, self.counts].copy()
-        elif self.counts is not None:
-            counts = _rows(cast(Stored, self.counts), start, stop, positions)
+        elif self.counts is None:
+            counts = None
         if self.features is not None and matrix is not None:
             fields["X"] = np.ascontiguousarray(matrix[:, self.features])
             if self.target is not None:
                 fields["y"] = matrix[:, self.target].copy()
-        yield Block(fields, counts)
+        return Block(fields, None if counts is None else np.asarray(counts, dtype=np.float64))
+
+    @cached_property
+    def _row_bytes(self) -> int:
+        own = [] if self.counts is None or isinstance(self.counts, int) else [self.counts]
+        arrays = [*self.fields.values(), *own]
+        return sum(a.dtype.itemsize * int(np.prod(a.shape[1:])) for a in arrays)
 
     def fingerprint(self) -> str:
         """Of names, sizes, types, shapes and a sample of each file; of all values in memory."""

@@ -1,42 +1,44 @@
-"""Rows in Parquet files: one row group is a shard, read in parts.
+"""Rows in Parquet files: a row group, or several small ones, is a shard.
 
 Columns are found by name in every file, and which columns are read in which order is decided once,
-when the data is opened. A part of a row group is decoded at a time: the whole of a row group, let
-alone of a file, is never in memory.
+when the data is opened. Of a shard a few columns are decoded at a time; where it is too large for
+memory all columns of a part of its rows. A file is never in memory as a whole.
 """
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple, cast
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from corebayes.data.columns import Roles, choose_roles, find
-from corebayes.data.footer import check_data_footer
-from corebayes.data.frames import arrow_column, check_arrow_type, check_names, import_pyarrow
+from corebayes.data.columns import Roles
+from corebayes.data.frames import arrow_column, import_pyarrow, side_by_side
 from corebayes.data.stored import PART_ROWS
-from corebayes.data.watch import ChangedDataError, WatchedFile, path_of
+from corebayes.data.table import Tally
+from corebayes.data.watch import ChangedDataError, WatchedFile
 from corebayes.types import Array, Block, Indices
 
 # Column chunks are read through buffers of this size instead of whole.
 BUFFER_BYTES = 1 << 18
-# Row groups after which Arrow gives back the memory that it holds.
-RELEASE_EVERY = 2
+# Columns that are decoded together: each takes a dictionary of up to a megabyte beside its values.
+COLUMNS_AT_ONCE, DICTIONARY_BYTES = 4, 1 << 20
+# Shards that are larger as float64 are decoded by parts of their rows.
+WHOLE_BYTES = 1 << 26
 
 
 class Piece(NamedTuple):
-    """One file: its row groups that are used, their rows, and columns that its path spells out."""
+    """One file: its row groups that are used, those read together, how many rows that are, and
+    columns that its path spells out."""
 
     file: WatchedFile
-    groups: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
     lengths: tuple[int, ...]
     constants: Mapping[str, float]
 
@@ -69,40 +71,98 @@ class ParquetSource:
     def target_name(self) -> str:
         return self.roles.target or "y"
 
-    def parts(self, shard: int, positions: Indices | None = None) -> Iterator[Block]:
-        """Decodes a row group once, up to the last row asked for."""
-        position, group = self._groups[shard]
-        piece = self.pieces[position]
+    @property
+    def template(self) -> Block:
+        return self._block({name: np.empty(0) for name in self._columns})
+
+    @property
+    def part_bytes(self) -> int:
+        """Memory for the largest part: its matrix, and what Arrow holds while it is decoded."""
+        largest, width = max(self.lengths), 8 * len(self._columns)
+        if largest * width <= WHOLE_BYTES:
+            together = COLUMNS_AT_ONCE * (2 * 8 * largest + DICTIONARY_BYTES)
+            return largest * width + together
+        return 3 * PART_ROWS * width + len(self._columns) * (DICTIONARY_BYTES + BUFFER_BYTES)
+
+    def parts(self, shard: int, positions: Indices | None, tally: Tally) -> Iterator[Block]:
+        """All in one part, or by parts up to the last row asked for."""
+        position, groups = self._groups[shard]
+        piece, length = self.pieces[position], self.lengths[shard]
         piece.file.check()
-        wanted = [name for name in self._columns if name not in piece.constants]
-        first, passed, arrow = 0, 0, import_pyarrow()
+        whole = length * 8 * len(self._columns) <= WHOLE_BYTES
+        before = tally.rows
         try:
-            for batch in self._batches(position, group, wanted):
-                picked: Indices | slice = slice(None)
-                length: int = batch.num_rows
-                if positions is not None:
-                    last = int(np.searchsorted(positions, passed + length))
-                    picked, first = positions[first:last] - passed, last
-                passed += length
-                if isinstance(picked, slice) or picked.size:
-                    yield self._block(batch, piece, picked)
-                if positions is not None and first == positions.size:
-                    return
-        except (arrow.ArrowException, OSError) as error:
+            with self._opened(position) as file:
+                yield from (self._whole if whole else self._by_parts)(
+                    file, piece, groups, positions, tally
+                )
+        except (import_pyarrow().ArrowException, OSError) as error:
             piece.file.check()
             raise OSError(
-                f"cannot read row group {group} of {piece.file.path}: {_reason(error)}"
+                f"cannot read {_named(groups)} of {piece.file.path}: {reason(error)}"
             ) from error
         finally:
-            # What was decoded leaves holes in the heap, and they add up. Giving them back takes as
-            # long as decoding a row group, so that is not done after each.
-            if shard % RELEASE_EVERY == 0 or shard == len(self.lengths) - 1:
-                arrow.default_memory_pool().release_unused()
-        if passed != self.lengths[shard]:
+            share = (tally.rows - before) / length
+            tally.num_bytes += round(share * self._bytes(position, groups))
+        found = tally.rows - before
+        if found != length and (whole or positions is None):
             raise ChangedDataError(
-                f"row group {group} of {piece.file.path} has {passed:,} rows, "
-                f"but had {self.lengths[shard]:,} when the data was opened"
+                f"{_named(groups)} of {piece.file.path} has {found:,} rows, "
+                f"but had {length:,} when the data was opened"
             )
+
+    def _whole(
+        self, file: Any, piece: Piece, groups: Any, positions: Indices | None, tally: Tally
+    ) -> Iterator[Block]:
+        """A few columns at a time, so that Arrow holds little."""
+        names, picked = self._stored(piece), slice(None) if positions is None else positions
+        features = {name: place for place, name in enumerate(self.roles.features)}
+        matrix, others, length = np.empty((0, 0)), dict[str, Array](), 0
+        for first in range(0, len(names), COLUMNS_AT_ONCE):
+            some = names[first : first + COLUMNS_AT_ONCE]
+            table = file.read_row_groups(groups, columns=some, use_threads=False)
+            columns = [arrow_column(table.column(name))[picked] for name in some]
+            if first == 0:
+                length = table.num_rows
+                matrix = np.empty((len(columns[0]), len(features)))
+            inside = [k for k, name in enumerate(some) if name in features]
+            places = [features[some[k]] for k in inside]
+            side_by_side([columns[k] for k in inside], matrix, places)
+            others |= {n: columns[k].copy() for k, n in enumerate(some) if n not in features}
+        for name, value in piece.constants.items():
+            if name in features:
+                matrix[:, features[name]] = value
+            else:
+                others[name] = np.full(len(matrix), value)
+        tally.rows += length
+        yield self._labelled(matrix, others)
+
+    def _by_parts(
+        self, file: Any, piece: Piece, groups: Any, positions: Indices | None, tally: Tally
+    ) -> Iterator[Block]:
+        """All columns of some rows at a time; nothing is read beyond the last row asked for."""
+        first, passed, names = 0, 0, self._stored(piece)
+        batch: Any
+        columns: dict[str, Array]
+        for batch in file.iter_batches(
+            batch_size=PART_ROWS, row_groups=groups, columns=names, use_threads=False
+        ):
+            picked: Indices | slice = slice(None)
+            if positions is not None:
+                last = int(np.searchsorted(positions, passed + int(batch.num_rows)))
+                picked, first = positions[first:last] - passed, last
+            passed += batch.num_rows
+            tally.rows += batch.num_rows
+            if isinstance(picked, slice) or picked.size:
+                columns = {
+                    name: arrow_column(batch.column(batch.schema.get_field_index(name)))[picked]
+                    for name in names
+                }
+                length = len(columns[names[0]])
+                constants = {n: np.full(length, value) for n, value in piece.constants.items()}
+                yield self._block(columns | constants)
+            if positions is not None and first == positions.size:
+                return
 
     def fingerprint(self) -> str:
         """Of names, sizes, row groups, types of the columns, and a sample of each file's content.
@@ -110,54 +170,62 @@ class ParquetSource:
         A file is known by its name alone, so that a moved folder is the same data.
         """
         layout: list[Any] = [list(self._columns), list(self.types)]
-        layout += [
-            [Path(p.file.path).name, p.file.size, p.file.digest, p.groups, sorted(p.constants)]
-            for p in self.pieces
-        ]
+        for piece in self.pieces:
+            file, groups = piece.file, [group for some in piece.groups for group in some]
+            name = PurePosixPath(file.path).name
+            layout.append([name, file.size, file.digest, groups, sorted(piece.constants)])
         return hashlib.blake2b(json.dumps(layout).encode(), digest_size=32).hexdigest()
 
     @cached_property
-    def _groups(self) -> tuple[tuple[int, int], ...]:
-        """The file and the row group of every shard."""
-        return tuple((k, group) for k, piece in enumerate(self.pieces) for group in piece.groups)
+    def _groups(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The file and the row groups of every shard."""
+        return tuple((k, groups) for k, piece in enumerate(self.pieces) for groups in piece.groups)
 
-    @property
+    @cached_property
     def _columns(self) -> tuple[str, ...]:
         extra = (self.roles.target, self.roles.counts)
         return (*self.roles.features, *(name for name in extra if name is not None))
 
-    def _batches(self, position: int, group: int, names: list[str]) -> Iterator[Any]:
+    def _stored(self, piece: Piece) -> list[str]:
+        """The columns that are in the file and not in its path."""
+        return [name for name in self._columns if name not in piece.constants]
+
+    def _bytes(self, position: int, groups: tuple[int, ...]) -> int:
+        """Compressed bytes of the columns' chunks."""
+        metadata, names = self._metadata.get(position), set(self._stored(self.pieces[position]))
+        if metadata is None:
+            return 0
+        total = 0
+        for group in groups:
+            described = metadata.row_group(group)
+            columns = map(described.column, range(described.num_columns))
+            total += sum(c.total_compressed_size for c in columns if c.path_in_schema in names)
+        return total
+
+    def _opened(self, position: int) -> AbstractContextManager[Any]:
         file = self.pieces[position].file
-        parquet = import_pyarrow("pyarrow.parquet")
-        with parquet.ParquetFile(
+        opened = import_pyarrow("pyarrow.parquet").ParquetFile(
             file.path,
             filesystem=file.filesystem,
+            # The footer of a file of many row groups is long: parse it once.
             metadata=self._metadata.get(position),
             buffer_size=BUFFER_BYTES,
             pre_buffer=False,
-        ) as opened:
-            # The footer of a file of many row groups is long: parse it once.
-            self._metadata.setdefault(position, opened.metadata)
-            yield from opened.iter_batches(
-                batch_size=PART_ROWS, row_groups=[group], columns=names, use_threads=False
-            )
+        )
+        self._metadata.setdefault(position, opened.metadata)
+        return opened
 
-    def _block(self, batch: Any, piece: Piece, picked: Indices | slice) -> Block:
-        def column(name: str) -> Array | float:
-            if name in piece.constants:
-                return piece.constants[name]
-            return arrow_column(batch.column(batch.schema.get_field_index(name)), name)[picked]
+    def _block(self, columns: Mapping[str, Array]) -> Block:
+        """Of columns by name, all of them copied."""
+        X = side_by_side([columns[name] for name in self.roles.features])
+        extra = (self.roles.target, self.roles.counts)
+        return self._labelled(X, {n: columns[n].copy() for n in extra if n is not None})
 
-        num_rows = batch.num_rows if isinstance(picked, slice) else picked.size
-        X = np.empty((num_rows, len(self.roles.features)))
-        for place, name in enumerate(self.roles.features):
-            X[:, place] = column(name)
+    def _labelled(self, X: Array, others: Mapping[str, Array]) -> Block:
         fields = {"X": X}
         if self.roles.target is not None:
-            fields["y"] = np.array(np.broadcast_to(column(self.roles.target), num_rows))
-        if self.roles.counts is None:
-            return Block(fields)
-        return Block(fields, np.array(np.broadcast_to(column(self.roles.counts), num_rows)))
+            fields["y"] = others[self.roles.target]
+        return Block(fields, None if self.roles.counts is None else others[self.roles.counts])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_metadata": {}}
@@ -166,139 +234,12 @@ class ParquetSource:
         return f"{len(self.pieces):,} Parquet files, {len(self.roles.features)} features"
 
 
-def is_parquet(source: Any) -> bool:
-    """A path, pattern or folder of Parquet files, a list of such paths, or a pyarrow dataset."""
-    path = path_of(source)
-    if path is not None:
-        return path.endswith((".parquet", ".pq")) or os.path.isdir(path)
-    if isinstance(source, list | tuple):
-        paths = cast(Sequence[Any], source)
-        return len(paths) > 0 and all(path_of(p) is not None and is_parquet(p) for p in paths)
-    return type(source).__module__.startswith("pyarrow._dataset") and hasattr(
-        source, "get_fragments"
-    )
+def _named(groups: tuple[int, ...]) -> str:
+    if len(groups) == 1:
+        return f"row group {groups[0]}"
+    return f"row groups {groups[0]} to {groups[-1]}"
 
 
-def open_parquet(
-    source: Any, target: Any, features: Sequence[Any] | None, counts: Any
-) -> ParquetSource:
-    """Decide which rows and columns are read. Cost: the footer of every file."""
-    dataset = source if hasattr(source, "get_fragments") else _dataset(source)
-    fragments = list(dataset.get_fragments())
-    first = _first_names(fragments, dataset)
-    roles = choose_roles(first, target, features, counts)
-    used = [*roles.features, *(n for n in (roles.target, roles.counts) if n is not None)]
-    pieces: list[Piece] = []
-    for fragment in fragments:
-        _check_columns(fragment, first, used, named=features is not None)
-        pieces.append(_piece(fragment, used))
-    if not any(piece.groups for piece in pieces):
-        raise ValueError("the data is empty: it has no rows")
-    schema = dataset.schema
-    types = tuple(str(schema.field(name).type) for name in used)
-    return ParquetSource(pieces=tuple(pieces), roles=roles, types=types)
-
-
-def _dataset(source: Any) -> Any:
-    """A pyarrow dataset of the files that paths, patterns and folders name, sorted."""
-    import_pyarrow()
-    datasets = import_pyarrow("pyarrow.dataset")
-    paths: list[Any] = [source]
-    if isinstance(source, list | tuple):
-        paths = list(cast(Sequence[Any], source))
-    files: list[str] = []
-    folder: str | None = None
-    for path in map(os.fspath, paths):
-        if os.path.isdir(path):
-            folder = path
-            files += _files_in(path)
-        elif glob.has_magic(path) and not os.path.exists(path):
-            found = sorted(glob.glob(path, recursive=True))
-            if not found:
-                raise FileNotFoundError(f"no file matches {path}")
-            files += found
-        elif os.path.exists(path):
-            files.append(path)
-        else:
-            raise FileNotFoundError(f"there is no file {path}")
-    for file in files:
-        try:
-            check_data_footer(file)
-        except (OSError, ValueError) as error:
-            raise ValueError(f"cannot read {file} as parquet: {_reason(error)}") from error
-    options: dict[str, Any] = {"format": "parquet"}
-    if folder is not None and len(paths) == 1:
-        # Folders called year=2024 are a column of their files.
-        options |= {"partitioning": "hive", "partition_base_dir": os.path.abspath(folder)}
-    try:
-        return datasets.dataset([os.path.abspath(file) for file in files], **options)
-    except (import_pyarrow().ArrowException, OSError) as error:
-        raise ValueError(f"cannot read {files[0]} as parquet: {_reason(error)}") from error
-
-
-def _files_in(folder: str) -> list[str]:
-    files = sorted(
-        str(path)
-        for path in Path(folder).rglob("*")
-        if path.suffix in (".parquet", ".pq") and not path.name.startswith((".", "_"))
-    )
-    if not files:
-        raise FileNotFoundError(f"the folder {folder} has no Parquet files (*.parquet)")
-    return files
-
-
-def _first_names(fragments: list[Any], dataset: Any) -> tuple[str, ...]:
-    if not fragments:
-        raise ValueError("the data is empty: there are no Parquet files")
-    names = _physical_names(fragments[0])
-    # Columns from the names of folders come last.
-    return (*names, *(name for name in dataset.schema.names if name not in names))
-
-
-def _physical_names(fragment: Any) -> tuple[str, ...]:
-    try:
-        names = tuple(fragment.physical_schema.names)
-    except (import_pyarrow().ArrowException, OSError) as error:
-        raise ValueError(f"cannot read {fragment.path} as parquet: {_reason(error)}") from error
-    check_names(names)
-    return names
-
-
-def _check_columns(fragment: Any, first: tuple[str, ...], used: list[str], *, named: bool) -> None:
-    """Every file must have the columns; others than the first file's make the default unclear."""
-    names = (*_physical_names(fragment), *_constants(fragment))
-    for name in used:
-        if name not in names:
-            find(name, names, str(fragment.path))
-    extra = [name for name in names if name not in first]
-    if extra and not named:
-        raise ValueError(
-            f"{fragment.path} has the columns {extra}, which the first file has not: "
-            "name the features to read"
-        )
-
-
-def _constants(fragment: Any) -> dict[str, Any]:
-    datasets = import_pyarrow("pyarrow.dataset")
-    return dict(datasets.get_partition_keys(fragment.partition_expression))
-
-
-def _piece(fragment: Any, used: list[str]) -> Piece:
-    schema = fragment.physical_schema
-    for name in used:
-        if name in schema.names:
-            check_arrow_type(schema.field(name).type, name)
-    constants: dict[str, float] = {}
-    for name, value in _constants(fragment).items():
-        if name in used and name not in schema.names:
-            arrow = import_pyarrow().array([value])
-            constants[name] = float(arrow_column(arrow, name)[0])
-    groups = [(group.id, group.num_rows) for group in fragment.row_groups if group.num_rows]
-    local = type(fragment.filesystem).__name__ == "LocalFileSystem"
-    file = WatchedFile.open(fragment.path, None if local else fragment.filesystem)
-    numbers, lengths = zip(*groups, strict=True) if groups else ((), ())
-    return Piece(file, tuple(numbers), tuple(lengths), constants)
-
-
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """The first line of what an error says."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__

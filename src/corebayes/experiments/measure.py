@@ -14,15 +14,15 @@ import numpy as np
 
 import corebayes as cb
 from corebayes.constructions import Construction
-from corebayes.data import as_data
 from corebayes.diagnostics import gaussian_kl
 from corebayes.experiments.catalogue import Experiment
 from corebayes.problem import Problem
+from corebayes.rows import Rows, open_rows
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace, full_posterior
 from corebayes.samplers.posterior import Posterior
 from corebayes.scan.inline import one_blas_thread
-from corebayes.types import Array, Block, Data, Gaussian, Indices, Model
+from corebayes.types import Array, Block, Gaussian, Indices, Model
 
 # Methods draw from another stream than the data of the trial.
 METHOD_SEEDS = 1000
@@ -61,7 +61,7 @@ def run_trial(
     method, seed = experiment.methods[label], METHOD_SEEDS + trial
     with one_blas_thread(), _dependent_columns():
         model, given = experiment.load(name, path, trial)
-        data = as_data(given)
+        data = open_rows(given)
         _warm_up(experiment, name, path, label)
         snapshots = [*_snapshots(experiment, model, data, method, seed)]
         yardstick = Yardstick.of(model, data)
@@ -106,7 +106,7 @@ class Yardstick:
     prior_kl: float
 
     @classmethod
-    def of(cls, model: Model, data: Data) -> Yardstick:
+    def of(cls, model: Model, data: Rows) -> Yardstick:
         with _dependent_columns():
             problem = Problem(model.bind(data), data)
         bound = problem.model
@@ -123,7 +123,7 @@ class Yardstick:
 
 
 def _snapshots(
-    experiment: Experiment, model: Model, data: Data, method: Construction, seed: int
+    experiment: Experiment, model: Model, data: Rows, method: Construction, seed: int
 ) -> Iterator[Snapshot]:
     """The empty coreset, then one of each size: from one run, or from a build each."""
     nothing = np.empty(0, dtype=np.int64)
@@ -146,7 +146,7 @@ def _snapshots(
 
 
 def _on_the_way(
-    experiment: Experiment, model: Model, data: Data, method: Construction, seed: int
+    experiment: Experiment, model: Model, data: Rows, method: Construction, seed: int
 ) -> Iterator[Snapshot]:
     """The states of a greedy method after M iterations each."""
     rng, wanted = np.random.default_rng(seed), list(experiment.sizes)
@@ -172,8 +172,8 @@ def _warm_up(experiment: Experiment, name: str, path: Path | None, label: str) -
         return
     _warmed.add(key)
     model, given = experiment.load(name, path, 0)
-    few = as_data(given).take(np.arange(WARM_UP_ROWS))
-    data = as_data(dict(few.fields))
+    few = open_rows(given).take(np.arange(WARM_UP_ROWS))
+    data = open_rows(dict(few.fields))
     method, rng = experiment.methods[label], np.random.default_rng(0)
     problem = Problem(model.bind(data), data)
     method.step(rng, problem, method.init(rng, problem, 2))

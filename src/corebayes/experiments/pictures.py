@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.data import as_data
 from corebayes.experiments import catalogue
 from corebayes.experiments.datasets import HousePrices
 from corebayes.experiments.figures import Figure, house_heading, mark_points, which_houses
 from corebayes.experiments.measure import Yardstick
 from corebayes.models.radial_basis import radial_basis
 from corebayes.plots import BLACK, BLUE, GREY
+from corebayes.rows import open_rows
 from corebayes.types import Array, Gaussian, Indices
 
 Coresets = Mapping[int, tuple[Indices, Array]]
@@ -33,7 +33,7 @@ NUM_LEVELS = 13
 def gaussian_figure(stem: Path, coresets: Coresets, *, quick: bool) -> Figure:
     """Figure 2b: the first two coordinates of the synthetic Gaussian."""
     rows = catalogue.gaussian_rows(0, quick=quick)
-    data = as_data(rows)
+    data = open_rows(rows)
     yardstick = Yardstick.of(catalogue.GAUSSIAN, data)
     wanted, kept = ITERATIONS[quick], sorted(coresets)
     sizes = [size for size in wanted if size in kept]
@@ -106,7 +106,7 @@ class Map(NamedTuple):
 def house_figure(stem: Path, name: str, path: Path, coresets: Coresets, *, quick: bool) -> Figure:
     """Figure 3b: posterior means of the log price over the map."""
     prices = catalogue.house_sales(name, path, 0, quick=quick)
-    data = as_data((prices.features, prices.y))
+    data = open_rows((prices.features, prices.y))
     yardstick = Yardstick.of(catalogue.house_model(prices.y), data)
     grid, last = _grid(prices), max(coresets)
     small = [min(coresets, key=lambda size: abs(size - share * last)) for share in SHARES]

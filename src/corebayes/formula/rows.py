@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from corebayes.data import as_data, frames, numbers
+from corebayes.data import frames, numbers
 from corebayes.data.arrays import ArrayData
-from corebayes.data.checks import check
 from corebayes.data.columns import find
 from corebayes.formula.columns import open_frame, read
 from corebayes.formula.design import Design, look
 from corebayes.formula.evaluate import Columns
-from corebayes.types import Coreset, Data
+from corebayes.rows import Rows, open_rows
+from corebayes.types import Coreset
 
 
-def design_rows(formula: str, frame: Any, *, counts: str | None = None) -> ArrayData:
+def design_rows(formula: str, frame: Any, *, counts: str | None = None) -> Rows:
     """The design and the target that a formula makes of a frame, checked."""
     return _rows(*look(formula, frame, ignore=counts), frame, counts)
 
 
-def rows_of(design: Design, frame: Any, *, counts: Any = None) -> ArrayData:
-    """The rows of a frame as the design has them."""
-    return _rows(design, read(frame, design.needs), frame, counts)
+def rows_of(design: Design, frame: Any, *, counts: Any = None, **options: Any) -> Rows:
+    """The rows of a frame as the design has them; `options` are those of `open_rows`."""
+    return _rows(design, read(frame, design.needs), frame, counts, **options)
 
 
-def _rows(design: Design, columns: Columns, source: Any, counts: Any) -> ArrayData:
+def _rows(design: Design, columns: Columns, source: Any, counts: Any, **options: Any) -> Rows:
     if isinstance(counts, str):
         frame = open_frame(source)
         counts = frame.column(find(counts, frame.names, "counts"))
@@ -35,7 +35,7 @@ def _rows(design: Design, columns: Columns, source: Any, counts: Any) -> ArrayDa
         target_name=design.target_name,
         design=design.to_data(),
     )
-    return check(rows, on_bad="raise")
+    return open_rows(rows, **options).check()
 
 
 def stored_design(coreset: Coreset) -> Design | None:
@@ -49,11 +49,14 @@ def stored_design(coreset: Coreset) -> Design | None:
     return design
 
 
-def as_built(coreset: Coreset, source: Any, **columns: Any) -> Data:
-    """`as_data`, but a frame becomes the columns of the formula that the coreset was built with."""
+def as_built(
+    coreset: Coreset, source: Any, *, memory: Any = None, executor: Any = None, **columns: Any
+) -> Rows:
+    """`open_rows`, but a frame becomes the columns of the formula of the coreset."""
     named = columns["target"] is not None or columns["features"] is not None
     if named or coreset.provenance.get("design") is None or frames.as_frame(source) is None:
-        return as_data(source, **columns)
+        return open_rows(source, memory=memory, executor=executor, **columns)
     design = stored_design(coreset)
     assert design is not None
-    return rows_of(design, source, counts=columns["counts"])
+    counts = columns["counts"]
+    return rows_of(design, source, counts=counts, memory=memory, executor=executor)

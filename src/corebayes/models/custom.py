@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 
 from corebayes.arguments import checked_whole
-from corebayes.data.streams import is_scattered
 from corebayes.models.autodiff import JaxDerivatives, float64, jax_derivatives
 from corebayes.models.derivative_check import Given, check_given
 from corebayes.models.finite_differences import (
@@ -97,11 +96,11 @@ class CustomModel:
     def bind(self, data: Data) -> Self:
         """Try every given function on a few rows: shapes, rows that look at each other, arguments
         that are changed, and given derivatives against differences."""
-        block = _copied(data.read(0, min(ROWS_TRIED, data.num_rows)))
+        block = _copied(data.take(np.arange(min(ROWS_TRIED, data.num_rows))))
         bound = copy.copy(self)
         bound._first_rows = block
         bound._try(block)
-        again = data.read(0, len(block))
+        again = data.take(np.arange(len(block)))
         for name, values in block.fields.items():
             if not np.array_equal(values, again[name], equal_nan=True):
                 raise ValueError(f"a function of the model changes block[{name!r}]: copy it")
@@ -260,11 +259,8 @@ def _copied(block: Block) -> Block:
 
 
 def _spread_rows(data: Data) -> Indices:
-    """A few rows from all over the data, or from both ends where others are dear to read."""
-    if is_scattered(data):
-        return np.unique(np.linspace(0, data.num_rows - 1, ROWS_DIFFERENCED).astype(np.int64))
-    first = np.arange(min(ROWS_DIFFERENCED // 2, data.num_rows))
-    return np.unique(np.concatenate([first, data.num_rows - 1 - first]))
+    """A few rows from all over the data."""
+    return data.some(np.random.default_rng(0), min(ROWS_DIFFERENCED, data.num_rows))
 
 
 def _of_rows(function: WeightedFunction | None, block: Block, weights: Array) -> Function | None:

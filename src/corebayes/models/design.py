@@ -1,51 +1,35 @@
-"""What a regression checks of its rows once, when it is bound to them."""
+"""What a regression checks of its rows once, in the first pass over them."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from corebayes.data.streams import parts_of
-from corebayes.deadline import check_time
+from corebayes.data.warn import warn
 from corebayes.models.rank import describe_deficiency
 from corebayes.types import Array, Block, Data, Indices
 
-ROWS_AT_ONCE = 4096
-
-
-class Regression(Protocol):
-    """The part of a GLM that the check needs."""
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]: ...
-
-    def design(self, block: Block) -> Array: ...
-
-    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]: ...
+if TYPE_CHECKING:
+    from corebayes.models.glm import GLM
 
 
 def coefficient_names(data: Data, *, intercept: bool) -> tuple[str, ...]:
     """Column names, or beta[0], beta[1], …; `intercept` comes last."""
-    if data.num_rows == 0:
-        raise ValueError("the data has no rows")
-    first = data.read(0, 1)
+    template = data.template
     for name, meaning in (("X", "features"), ("y", "a target")):
-        if name not in first.fields:
+        if name not in template.fields:
             raise ValueError(
                 f"a regression needs {meaning}: the data has no field {name!r} "
-                f"(it has {', '.join(first.fields)}); pass (X, y), or name a target column"
+                f"(it has {', '.join(template.fields)}); pass (X, y), or name a target column"
             )
-    if first.X.ndim != 2 or first.y.ndim != 1:
+    if template.X.ndim != 2 or template.y.ndim != 1:
         raise ValueError(
             "X must have two axes and y one, but a row of X has shape "
-            f"{first.X.shape[1:]} and a row of y {first.y.shape[1:]}"
+            f"{template.X.shape[1:]} and a row of y {template.y.shape[1:]}"
         )
-    names = data.column_names or tuple(f"beta[{k}]" for k in range(first.X.shape[1]))
+    names = data.column_names or tuple(f"beta[{k}]" for k in range(template.X.shape[1]))
     if not intercept:
         return names
     if "intercept" in names:
@@ -55,85 +39,86 @@ def coefficient_names(data: Data, *, intercept: bool) -> tuple[str, ...]:
     return (*names, "intercept")
 
 
-class Lowest(NamedTuple):
-    """The smallest target of some rows and the first row that has it; infinite without rows."""
+class Seen(NamedTuple):
+    """What was seen of the targets and, to know the rank, of the features of some rows."""
 
-    target: float
-    row: int
+    bad: tuple[int, float, str] | None
+    """The first row with an impossible target, the target, and what it should be."""
+    lowest: float
+    targets: Array
+    """The first three different targets."""
+    numbers: Indices
+    """The first rows that have them."""
+    gram: Array
 
 
 @dataclass(frozen=True)
-class TargetCheck:
-    """Whether the targets are the model's, as a question that any pass over the rows can ask.
+class Targets:
+    """Refuses the first row with an impossible target; warns once of dependent columns.
 
-    Rows that count zero times are passed over.
+    Rows that count zero times are passed over. Cost: N·d² flops.
     """
 
-    model: Regression
-    target_name: str
+    model: GLM
+    rank: bool = True
+    """Whether dependent columns are looked for."""
+    block_rows: int = 4096
 
-    def answer(self, block: Block, numbers: Indices, lowest: float = np.inf) -> Lowest:
-        """`lowest` is the smallest target of earlier rows, where it is known."""
-        block, numbers = _counted(block, numbers)
-        if len(block) == 0:
-            return Lowest(np.inf, -1)
-        self._refuse(block.y, numbers, lowest)
-        first = int(np.argmin(block.y))
-        return Lowest(float(block.y[first]), int(numbers[first]))
+    @property
+    def key(self) -> Any:
+        return type(self.model), self.model.parameter_names
 
-    def merge(self, first: Lowest, second: Lowest) -> Lowest:
-        """Whether later rows say the same thing in the same way as earlier ones."""
-        if second.row >= 0:
-            self._refuse(np.array([second.target]), np.array([second.row]), first.target)
-        return first if first.target <= second.target else second
-
-    def _refuse(self, y: Array, numbers: Indices, lowest: float) -> None:
-        bad, rule = self.model.check_target(y, lowest)
-        if np.any(bad):
-            first = int(np.argmax(bad))
-            raise ValueError(
-                f"row {numbers[first]}, column {self.target_name!r}: {float(y[first])!r} is not a "
-                f"target of {type(self.model).__name__}: {rule}"
-            )
-
-
-def check_rows(model: Regression, data: Data) -> None:
-    """Refuse the first row with an impossible target; warn once of dependent columns.
-
-    Cost: one pass, N·d² flops.
-    """
-    check, lowest = TargetCheck(model, data.target_name), np.inf
-    dim = len(model.parameter_names)
-    gram = np.zeros((dim, dim))
-    for numbers, block in _blocks(data):
-        check_time()
-        lowest = min(lowest, check.answer(block, numbers, lowest).target)
-        design = model.design(block)
+    def answer(self, block: Block, numbers: Indices) -> Seen:
+        if block.counts is not None:
+            counted = np.flatnonzero(block.counts > 0.0)
+            block, numbers = block.take(counted), numbers[counted]
+        design = self.model.design(block) if self.rank else np.empty((0, self.model.dim))
         # A feature too large to square says nothing about rank: see describe_deficiency.
         with np.errstate(over="ignore", invalid="ignore"):
-            gram += design.T @ design
-    problem = describe_deficiency(gram, model.parameter_names)
-    if problem:
-        warnings.warn(
-            f"{problem}: the data cannot tell these coefficients apart, only the prior does",
-            UserWarning,
-            stacklevel=3,
-        )
+            gram = design.T @ design
+        targets, first = _first_different(block.y)
+        bad = self._bad(block.y, numbers, np.inf)
+        return Seen(bad, float(block.y.min(initial=np.inf)), targets, numbers[first], gram)
+
+    def merge(self, first: Seen, second: Seen) -> Seen:
+        bad = first.bad
+        if bad is None:
+            # What the rows before say is held against the first row of every target.
+            one = self._bad(second.targets, second.numbers, first.lowest)
+            bad = min((each for each in (one, second.bad) if each is not None), default=None)
+        targets, places = _first_different(np.append(first.targets, second.targets))
+        numbers = np.append(first.numbers, second.numbers)[places]
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = first.gram + second.gram
+        return Seen(bad, min(first.lowest, second.lowest), targets, numbers, gram)
+
+    def conclude(self, answer: Seen | None, target_name: str) -> None:
+        if answer is None:
+            return
+        if answer.bad is not None:
+            row, value, rule = answer.bad
+            raise ValueError(
+                f"row {row}, column {target_name!r}: {value!r} is not a target "
+                f"of {type(self.model).__name__}: {rule}"
+            )
+        problem = self.rank and describe_deficiency(answer.gram, self.model.parameter_names)
+        if problem:
+            warn(f"{problem}: the data cannot tell these coefficients apart, only the prior does")
+
+    def _bad(self, y: Array, numbers: Indices, lowest: float) -> tuple[int, float, str] | None:
+        bad, rule = self.model.check_target(y, lowest)
+        if not np.any(bad):
+            return None
+        first = int(np.argmax(bad))
+        return int(numbers[first]), float(y[first]), rule
 
 
-def _blocks(data: Data) -> Iterator[tuple[Indices, Block]]:
-    """Row numbers and rows that count, a few thousand at a time."""
-    for start, stop in data.shards:
-        for numbers, rows in parts_of(data, start, stop):
-            for first in range(0, len(rows), ROWS_AT_ONCE):
-                these = slice(first, first + ROWS_AT_ONCE)
-                block, block_numbers = _counted(rows.take(these), numbers[these])
-                if len(block):
-                    yield block_numbers, block
-
-
-def _counted(block: Block, numbers: Indices) -> tuple[Block, Indices]:
-    if block.counts is None or block.counts.min(initial=1.0) > 0.0:
-        return block, numbers
-    counted = np.flatnonzero(block.counts > 0.0)
-    return block.take(counted), numbers[counted]
+def _first_different(y: Array) -> tuple[Array, Indices]:
+    """The first three different values, and where they are first: enough to tell labels."""
+    places: list[int] = []
+    other = np.ones(y.size, dtype=bool)
+    while len(places) < 3 and np.any(other):
+        places.append(int(np.argmax(other)))
+        other &= y != y[places[-1]]
+    first = np.array(places, dtype=np.int64)
+    return y[first], first

@@ -70,7 +70,7 @@ class GaussianMean(NormalPriorModel):
         return self._noise.matrix
 
     def bind(self, data: Data) -> Self:
-        fields = data.read(0, min(1, data.num_rows)).fields
+        fields = data.template.fields
         if set(fields) != {"X"}:
             raise ValueError(
                 f"GaussianMean takes rows X alone, the data has {', '.join(fields)}; "

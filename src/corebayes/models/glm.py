@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from corebayes.models import compiled
 from corebayes.models.base import NormalPriorModel
-from corebayes.models.design import check_rows, coefficient_names
+from corebayes.models.design import Targets, coefficient_names
 from corebayes.models.special import scratch
 from corebayes.types import Array, Block, Data
 
@@ -112,8 +112,12 @@ class GLM(NormalPriorModel):
     def bind(self, data: Data) -> Self:
         """This model for these rows. Cost: a pass over the rows, N·d² flops."""
         bound = self.with_names(coefficient_names(data, intercept=self.intercept))
-        check_rows(bound, data)
+        data.check(Targets(bound))
         return bound
+
+    def row_check(self) -> Targets:
+        """The question whether every row has a target of this family."""
+        return Targets(self, rank=False)
 
     def design(self, block: Block) -> Array:
         """X, with a last column of ones when there is an intercept, (n, d)."""

@@ -26,7 +26,7 @@ Tls = Annotated[
 def report(
     coreset: Annotated[Path, Argument(help="A coreset that `corebayes build` wrote.")],
     data: Annotated[
-        Path | None,
+        str | None,
         Option(help="The rows it was built from.", show_default="none: say what is missing"),
     ] = None,
     out: Annotated[Path, Option(help="Where to write the page (.html).")] = Path("report.html"),
@@ -45,6 +45,9 @@ def report(
         str | None, Option("--dask", help="Address of a Dask scheduler, as tcp://host:8786.")
     ] = None,
     tls: Tls = None,
+    memory: Annotated[
+        str | None, Option(help="Memory that a process may take, as 500MB.", show_default="none")
+    ] = None,
     as_json: Annotated[
         bool, Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -62,7 +65,15 @@ def report(
             rows = read_rows(data, columns_of(loaded, target, features, counts, formula))
     with make_executor(workers, scheduler, tls) as executor:
         written = write_report(
-            loaded, rows, out=out, title=title, draws=draws, tol=tol, seed=seed, executor=executor
+            loaded,
+            rows,
+            out=out,
+            title=title,
+            draws=draws,
+            tol=tol,
+            seed=seed,
+            memory=memory,
+            executor=executor,
         )
     measured = written.findings.measured
     certificate = None if measured is None else measured.certificate
@@ -70,7 +81,7 @@ def report(
         found = {
             "command": "report",
             "coreset": str(coreset),
-            "data": None if data is None else str(data),
+            "data": data,
             "out": str(out),
             "certificate": None if certificate is None else certificate.to_dict(),
         }

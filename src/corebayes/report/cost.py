@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.rows import Rows
 from corebayes.scan.inline import one_blas_thread
-from corebayes.types import Array, Block, Coreset, Data, Model
+from corebayes.types import Array, Block, Coreset, Model
 
 # Rows on which the price of all rows is measured; more would only take longer.
 MEASURED_ROWS = 20_000
@@ -23,10 +24,10 @@ class Cost(NamedTuple):
     num_measured: int
 
 
-def gradient_costs(coreset: Coreset, data: Data, theta: Array) -> Cost:
+def gradient_costs(coreset: Coreset, data: Rows, theta: Array) -> Cost:
     """The price at θ, in memory: what it takes to read the rows comes on top."""
-    start, stop = data.shards[0]
-    block = data.read(start, min(stop, start + MEASURED_ROWS))
+    number = min(MEASURED_ROWS, data.num_rows)
+    block = data.take(data.some(np.random.default_rng(0), number))
     some = gradient_seconds(coreset.model, block, block.multiplicity(), theta, repeats=5)
     ours = gradient_seconds(coreset.model, coreset.rows, coreset.weights, theta, repeats=50)
     return Cost(ours, some * data.num_rows / len(block), len(block))

@@ -8,12 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.build import build_path
-from corebayes.data.random_rows import random_rows
 from corebayes.diagnostics import gaussian_kl
+from corebayes.rows import Rows
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
-from corebayes.scan.query import Executor
-from corebayes.types import Array, Coreset, Data, Gaussian, Model, Points
+from corebayes.types import Array, Coreset, Gaussian, Model, Points
 
 UNIFORM_SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 NUM_TRIALS = 5
@@ -28,11 +27,10 @@ class Curve(NamedTuple):
 
 def coreset_curve(
     coreset: Coreset,
-    data: Data,
+    data: Rows,
     full: Gaussian,
     sizes: Sequence[int],
     seed: int,
-    executor: Executor | None = None,
     progress: bool | None = None,
 ) -> Curve:
     """KL between Laplace fits of coresets of these sizes, all from one run, and of this one.
@@ -42,9 +40,7 @@ def coreset_curve(
     model, smaller = coreset.model, [size for size in sizes if size < coreset.size]
     built = [coreset]
     if smaller:
-        path = build_path(
-            model, data, sizes=smaller, seed=seed, progress=progress, executor=executor
-        )
+        path = build_path(model, data, sizes=smaller, seed=seed, progress=progress)
         built = [*path, coreset]
     points = [Points(one.indices, one.rows) for one in built]
     kls = [laplace_kl(model, p, one.weights, full) for p, one in zip(points, built, strict=True)]
@@ -52,14 +48,14 @@ def coreset_curve(
 
 
 def uniform_curve(
-    model: Model, data: Data, full: Gaussian, seed: int, sizes: Sequence[int] = UNIFORM_SIZES
+    model: Model, data: Rows, full: Gaussian, seed: int, sizes: Sequence[int] = UNIFORM_SIZES
 ) -> Curve:
     """KL between Laplace fits of uniform subsamples: the median of a few seeds."""
     sizes = [size for size in sizes if size <= data.num_rows // 4]
     kls: list[float] = []
     for size in sizes:
         generators = [np.random.default_rng([seed, size, trial]) for trial in range(NUM_TRIALS)]
-        rows = [random_rows(rng, data.num_rows, size) for rng in generators]
+        rows = [data.some(rng, size) for rng in generators]
         parts = [Points(part, data.take(part)) for part in rows]
         scale = data.num_rows / size
         values = [laplace_kl(model, p, scale * p.rows.multiplicity(), full) for p in parts]

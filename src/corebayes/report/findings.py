@@ -16,10 +16,10 @@ from corebayes.report.cost import Cost, gradient_costs
 from corebayes.report.curves import Curve
 from corebayes.report.draws import Drawn, Parameter, draw, importance_shares, parameters
 from corebayes.report.landscape import Landscape, landscape
+from corebayes.rows import Rows
 from corebayes.samplers.laplace import full_posterior
-from corebayes.scan.query import Executor
 from corebayes.steps import Steps
-from corebayes.types import Array, Coreset, Data
+from corebayes.types import Array, Coreset
 
 # A build that took longer is not repeated for a figure.
 CHEAP_SECONDS = 30.0
@@ -59,12 +59,11 @@ class Findings(NamedTuple):
 
 def find_out(
     coreset: Coreset,
-    data: Data | None,
+    data: Rows | None,
     draws: int,
     tol: float,
     seed: int,
     certificate: Certificate | None,
-    executor: Executor | None,
     steps: Steps,
 ) -> Findings:
     """Sample, and with the rows also certify, correct, fit and compare.
@@ -79,14 +78,14 @@ def find_out(
     if data is None:
         found, sizes = parameters(coreset, drawn, None), _traced(coreset)
         return Findings(coreset, drawn, found, sizes, None)
-    executor, began = steps.watch(executor), time.perf_counter()
+    data.executor, began = steps.watch(data.executor), time.perf_counter()
     if certificate is None:
         steps.begin("certifying")
         number = max(len(drawn.flat), 100)
-        certificate = certify(coreset, data, draws=number, tol=tol, seed=seed, executor=executor)
+        certificate = certify(coreset, data, draws=number, tol=tol, seed=seed)
     seconds = time.perf_counter() - began
     steps.begin("correcting the draws")
-    ratios, k = log_ratios(coreset, data, drawn.flat, executor), certificate.pareto_k
+    ratios, k = log_ratios(coreset, data, drawn.flat), certificate.pareto_k
     usable = certificate.reverse_kl is not None and k is not None and k <= MAX_PARETO_K
     measured = Measured(
         certificate=certificate,
@@ -97,23 +96,23 @@ def find_out(
         seconds=seconds,
     )
     steps.begin("building smaller coresets to compare")
-    sizes = _sizes(coreset, data, seed, executor) or _traced(coreset)
+    sizes = _sizes(coreset, data, seed) or _traced(coreset)
     return Findings(coreset, drawn, parameters(coreset, drawn, measured.shares), sizes, measured)
 
 
-def _sizes(coreset: Coreset, data: Data, seed: int, executor: Executor | None) -> Sizes | None:
+def _sizes(coreset: Coreset, data: Rows, seed: int) -> Sizes | None:
     """KL between Laplace fits, where these mean something and are quick to come by."""
     model, provenance = coreset.model, coreset.provenance
     repeatable = provenance.get("method") == repr(AnnealedSparseVI())
     cheap = float(provenance.get("seconds") or np.inf) <= CHEAP_SECONDS
     if not (model.log_concave and repeatable and cheap and coreset.size > 2):
         return None
-    full = full_posterior(model, data, executor)
+    full = full_posterior(model, data)
     smallest = min(max(model.dim, 2), coreset.size - 1)
     sizes = np.unique(np.geomspace(smallest, coreset.size, 8).astype(int)).tolist()
     affordable = [size for size in curves.UNIFORM_SIZES if size * model.dim**2 <= MOST_FLOPS]
     own_seed = int(provenance.get("seed", seed))
-    ours = curves.coreset_curve(coreset, data, full, sizes, own_seed, executor, progress=False)
+    ours = curves.coreset_curve(coreset, data, full, sizes, own_seed, progress=False)
     return Sizes(ours, curves.uniform_curve(model, data, full, seed, affordable), True)
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.data.random_rows import random_rows
-from corebayes.types import Array, Block, Coreset, Data
+from corebayes.rows import Rows
+from corebayes.types import Array, Block, Coreset
 
 NUM_SHOWN = 2000
 
@@ -25,13 +25,13 @@ class Landscape(NamedTuple):
     axes: tuple[str, str]
 
 
-def landscape(rng: np.random.Generator, coreset: Coreset, data: Data) -> Landscape | None:
+def landscape(rng: np.random.Generator, coreset: Coreset, data: Rows) -> Landscape | None:
     """Rows in units of their columns' standard deviations, on their first two principal axes.
 
     One column is shown against the target. None when no column varies. Cost: 2,000 rows are read.
     """
     number = min(NUM_SHOWN, data.num_rows)
-    sampled = data.take(random_rows(rng, data.num_rows, number))
+    sampled = data.take(data.some(rng, number))
     sampled = sampled.take(np.flatnonzero(sampled.multiplicity() > 0.0))
     features, ours = _features(sampled), _features(coreset.rows)
     scale = features.std(axis=0)
@@ -56,7 +56,7 @@ def landscape(rng: np.random.Generator, coreset: Coreset, data: Data) -> Landsca
     )
 
 
-def _one_column(coreset: Coreset, data: Data, sampled: Block, column: int) -> Landscape:
+def _one_column(coreset: Coreset, data: Rows, sampled: Block, column: int) -> Landscape:
     names = data.column_names
     name = names[column] if column < len(names) else f"column {column}"
     pairs: list[Array] = []

@@ -50,6 +50,7 @@ def report(
     seed: int = 1,
     certificate: Certificate | None = None,
     progress: bool | None = None,
+    memory: str | int | None = None,
     executor: Executor | None = None,
     target: str | None = None,
     features: Sequence[str] | None = None,
@@ -73,10 +74,17 @@ def report(
     rows = None
     if data is not None:
         rows = as_built(
-            coreset, data, target=target, features=features, counts=counts, on_bad=on_bad
+            coreset,
+            data,
+            target=target,
+            features=features,
+            counts=counts,
+            on_bad=on_bad,
+            memory=memory,
+            executor=executor,
         )
     with show_steps(progress) as steps:
-        asked = (int(draws), tol, seed, certificate, executor)
+        asked = (int(draws), tol, seed, certificate)
         findings = find_out(coreset, rows, *asked, steps)
     written = Report(html=page(findings, title), findings=findings)
     if out is not None:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
+from corebayes.rows import open_rows
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.newton import newton
 from corebayes.samplers.posterior import Posterior
-from corebayes.scan.inline import Inline
-from corebayes.scan.query import Derivatives, Executor, Slopes, scan
-from corebayes.types import Array, Block, Data, Gaussian, Model
+from corebayes.scan.query import Derivatives, Executor, Slopes
+from corebayes.types import Array, Block, Gaussian, Model
 
 # A log density that falls by this many times what a Gaussian's would has another shape.
 UNLIKE = 10.0
@@ -160,17 +161,15 @@ def _origin_fit(model: Model) -> Gaussian:
 
 def full_posterior(
     model: Model,
-    data: Data,
+    data: Any,
     executor: Executor | None = None,
     *,
     start: Array | None = None,
     tolerance: float = 1e-20,
 ) -> Gaussian:
     """Laplace approximation of the full posterior: about eight passes of N·d² flops."""
-    engine = executor or Inline()
-    return asked_posterior(
-        model, lambda query: scan(query, data, engine), start=start, tolerance=tolerance
-    )
+    ask = open_rows(data, executor=executor).ask
+    return asked_posterior(model, ask, start=start, tolerance=tolerance)
 
 
 def asked_posterior(
@@ -195,9 +194,3 @@ def asked_posterior(
 
     start = np.zeros(model.dim) if start is None else start
     return newton(start, slopes, value, tolerance=tolerance, max_steps=200)
-
-
-def full_log_density(model: Model, data: Data, executor: Executor, theta: Array) -> float:
-    """log π_0 + Σ_n c_n f_n at one θ. Cost: one pass."""
-    likelihood = scan(Derivatives(model, theta), data, executor).value
-    return likelihood + float(model.log_prior(theta[None, :])[0])

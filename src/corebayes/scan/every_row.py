@@ -74,7 +74,20 @@ class Projections:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Counts:
+    """How often every row counts."""
+
+    block_rows: int = 2**62
+
+    def answer(self, block: Block, numbers: Indices) -> Pieces:
+        return (block.multiplicity().copy(),)
+
+    def merge(self, first: Pieces, second: Pieces) -> Pieces:
+        return first + second
+
+
+@dataclass(frozen=True)
+class AllRows:
     """The rows themselves, for data small enough to be kept in one piece."""
 
     block_rows: int = 2**62

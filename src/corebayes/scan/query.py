@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from corebayes.data.streams import is_scattered, parts_of
+from corebayes.data.table import Table, Tally
 from corebayes.deadline import check_time, current_deadline
-from corebayes.types import Array, Block, Data, Indices, Model, Points, TangentSpace
+from corebayes.types import Array, Block, Indices, Model, Points, TangentSpace
 
 if TYPE_CHECKING:
     from corebayes.scan.budget import Budget
+    from corebayes.scan.meter import Meter
 
 Answer = TypeVar("Answer")
 
@@ -53,6 +54,13 @@ class Shard(NamedTuple):
         return f"rows {self.start:,} to {self.stop - 1:,}"
 
 
+class Answered(NamedTuple):
+    """The answer of a shard, and what was decoded for it."""
+
+    answer: Any
+    tally: Tally
+
+
 @dataclass(frozen=True)
 class Pass:
     """One question to one data set. Calling it with a shard answers for that shard.
@@ -61,19 +69,19 @@ class Pass:
     """
 
     query: Query[Any]
-    data: Data
+    data: Table
     block_rows: int
 
-    def __call__(self, shard: Shard, stopped: Callable[[], bool] = lambda: False) -> Any:
-        """Read one shard and fold the answers of its blocks; None when it is stopped."""
-        result = None
-        for numbers, part in parts_of(self.data, *shard):
+    def __call__(self, shard: Shard, stopped: Callable[[], bool] = lambda: False) -> Answered:
+        """Read one shard and fold the answers of its blocks; no answer when it is stopped."""
+        result, tally = None, Tally()
+        for numbers, part in self.data.parts(*shard, tally):
             for first in range(0, len(part), self.block_rows):
                 if stopped():
-                    return None
+                    return Answered(None, tally)
                 answer = self.query.answer(*self._block(part, numbers, first))
                 result = answer if result is None else self.query.merge(result, answer)
-        return result
+        return Answered(result, tally)
 
     def _block(self, part: Block, numbers: Indices, first: int) -> tuple[Block, Indices]:
         if len(part) <= self.block_rows:
@@ -85,7 +93,7 @@ class Pass:
 class Executor(Protocol):
     """Answers the shards of one pass and hands back the answers in their order."""
 
-    def map(self, work: Pass, shards: Sequence[Shard]) -> Generator[Any]:
+    def map(self, work: Pass, shards: Sequence[Shard]) -> Generator[Answered]:
         """Closed before its end, the generator stops the work that is under way."""
         ...
 
@@ -114,11 +122,13 @@ class Forgetful:
 
 def scan(
     query: Query[Answer],
-    data: Data,
+    data: Table,
     executor: Executor,
     rows: Indices | None = None,
+    *,
     budget: Budget | None = None,
     log: PassLog | None = None,
+    meter: Meter | None = None,
 ) -> Answer:
     """Ask every row, or only the given sorted row numbers. Cost: one pass over those rows.
 
@@ -137,8 +147,10 @@ def scan(
         answers = map(partial(work, stopped=current_deadline().passed), shards[done:])
     check_time()
     try:
-        for answer in answers:
+        for answer, tally in answers:
             check_time()
+            if meter is not None:
+                meter.add(tally)
             result = answer if done == 0 else query.merge(result, answer)
             done += 1
             log.keep(result, done)
@@ -162,14 +174,14 @@ def rows_of_width(width: int) -> int:
     return min(max(BLOCK_VALUES // width, 64), 4096)
 
 
-def _shards(data: Data, rows: Indices | None) -> list[Shard]:
+def _shards(data: Table, rows: Indices | None) -> list[Shard]:
     """The tasks of a pass over all rows or the given ones.
 
     A few rows in each of thousands of shards are one task where that costs nothing to read.
     """
     if rows is None:
         return [Shard(start, stop) for start, stop in data.shards]
-    if is_scattered(data):
+    if data.scattered:
         groups = np.split(rows, range(GATHERED_ROWS, rows.size, GATHERED_ROWS)) if rows.size else []
         return [Shard(int(group[0]), int(group[-1]) + 1, group) for group in groups]
     groups = np.split(rows, np.searchsorted(rows, [start for start, _ in data.shards[1:]]))

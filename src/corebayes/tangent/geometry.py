@@ -181,7 +181,7 @@ class SpaceRestriction:
     def _look(self, rng: Rng, weights: Array) -> tuple[TangentSpace, Any, Total]:
         space = self.geometry.space(rng, self.problem, self.points.at(weights), self.location)
         self.location = space.location
-        rows = subsample(rng, self.problem, self.num_rows)
+        rows = subsample(rng, self.problem, self.num_rows, fresh=True)
         total = self.geometry.total(self.problem, space, rows)
         return space, space.embed(self.points.rows), total
 
@@ -217,11 +217,19 @@ def residual_of(
     return total - element_of(space, points) if points.size else total
 
 
-def subsample(rng: Rng, problem: Problem, num_rows: int | None) -> Indices | None:
-    """U row numbers without replacement, sorted; None (all rows) when U is None or at least N."""
+def subsample(
+    rng: Rng, problem: Problem, num_rows: int | None, *, fresh: bool = False
+) -> Indices | None:
+    """U row numbers without replacement, sorted; None (all rows) when U is None or at least N.
+
+    Where single rows cost whole row groups they are of those that are kept; `fresh` rows, for
+    estimates that are averaged over many subsamples, never are.
+    """
     if num_rows is None or num_rows >= problem.data.num_rows:
         return None
-    return random_rows(rng, problem.data.num_rows, num_rows)
+    if fresh:
+        return random_rows(rng, problem.data.num_rows, num_rows)
+    return problem.data.some(rng, num_rows)
 
 
 def random_points(rng: Rng, problem: Problem, num_rows: int) -> WeightedPoints:

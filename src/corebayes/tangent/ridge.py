@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.models.special import scratch
 from corebayes.scan.query import rows_of_width
 from corebayes.types import Array, Indices
 
@@ -62,6 +63,10 @@ class RidgeAlgebra:
         beta, coefficients = vectors
         scaled = coefficients * weights[:, None]
         parts = [scaled[:, 0] @ beta]
+        if self.order == 3:
+            squares = beta.T @ (beta * scaled[:, 1:2])
+            cubes = _cubes(beta, scaled[:, 2])
+            return np.concatenate([*parts, squares.ravel() / ROOT_2, cubes.ravel() / ROOT_6])
         for degree, power in self._powers(beta):
             part = power.T @ (beta * scaled[:, degree - 1 : degree])
             parts.append(part.ravel() / np.sqrt(factorial(degree)))
@@ -148,3 +153,19 @@ class RidgeAlgebra:
         """The parts of each degree."""
         lengths = [self.dim**degree for degree in range(1, self.order)]
         return np.split(element, np.cumsum(lengths))
+
+
+def _cubes(beta: Array, weights: Array) -> Array:
+    """Σ_n w_n β_n ⊗ β_n ⊗ β_n, (d, d, d). Of the d² products of two entries of β_n only those
+    that differ are formed, with the rows along the last axis: a third of the time."""
+    dim = beta.shape[1]
+    columns = np.ascontiguousarray(beta.T)
+    pairs = scratch("pairs", (dim * (dim + 1) // 2, len(beta)))
+    place = np.empty((dim, dim), dtype=np.int64)
+    first = 0
+    for i in range(dim):
+        last = first + dim - i
+        np.multiply(columns[i], columns[i:], out=pairs[first:last])
+        place[i, i:] = place[i:, i] = np.arange(first, last)
+        first = last
+    return (pairs @ (columns * weights).T)[place]

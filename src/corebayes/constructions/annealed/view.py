@@ -10,9 +10,7 @@ import numpy as np
 
 from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.construction import Info, no_direction
-from corebayes.data.arrays import ArrayData
 from corebayes.problem import Problem
-from corebayes.scan.inline import Inline
 from corebayes.scan.query import BestRows
 from corebayes.tangent.default import default_geometry
 from corebayes.tangent.geometry import Geometry, LookCost, Moments, subsample
@@ -60,18 +58,7 @@ class View:
 
     def over(self, rows: WeightedPoints) -> View:
         """The same model on these rows alone, each counted as often as its weight says."""
-        data = ArrayData(fields=rows.rows.fields, counts=rows.weights)
-        # What else the problem has, such as a deadline, holds here too.
-        problem = replace(
-            self.problem,
-            data=data,
-            executor=Inline(),
-            budget=None,
-            log=None,
-            rows_scanned=0,
-            closed_form=None,
-        )
-        return replace(self, problem=problem)
+        return replace(self, problem=self.problem.of_points(rows))
 
     def geometry(self, *, exact_draws: bool = True) -> Geometry:
         return self.given or default_geometry(self.problem, self.size, exact_draws=exact_draws)

@@ -1,0 +1,14 @@
+"""Warnings that point at the line of the caller, however deep they come from."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+
+def warn(message: str) -> None:
+    """Warn at the first frame that is not of this package."""
+    level, frame = 1, sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("corebayes"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)

@@ -1,0 +1,319 @@
+"""The one door to the rows: opened once, checked once, every row that is decoded counted.
+
+Nothing else in the package reads rows, so the memory budget, the deadline, the checkpoint journal
+and the counters hold for every pass and for every single row that is looked at.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from corebayes.data.arrays import no_rows, row_bytes, row_numbers
+from corebayes.data.checks import Checking, Found, conclude
+from corebayes.data.entry import open_table, refuse
+from corebayes.data.random_rows import random_rows
+from corebayes.data.table import Table, Tally
+from corebayes.deadline import check_time
+from corebayes.scan.budget import as_budget
+from corebayes.scan.fetch import fetch
+from corebayes.scan.inline import Inline
+from corebayes.scan.kept import Kept, joined
+from corebayes.scan.meter import Meter
+from corebayes.scan.query import Executor, PassLog, Query, scan
+from corebayes.types import Block, Indices, Points
+
+Answer = TypeVar("Answer")
+
+# Random rows that the first pass picks up where single rows cost whole row groups: pools are
+# drawn from them. Of so many bytes at most, like all rows that are kept.
+RESERVE_ROWS, KEPT_BYTES = 2**17, 2**26
+# The first rows, on which models are tried.
+FIRST_ROWS = 5
+
+
+class RowCheck(Protocol):
+    """A model's question to every row, which answers whether the model has a density for it."""
+
+    @property
+    def key(self) -> Any:
+        """Questions of one key need to be asked once."""
+        ...
+
+    @property
+    def block_rows(self) -> int: ...
+
+    def answer(self, block: Block, numbers: Indices) -> Any: ...
+
+    def merge(self, first: Any, second: Any) -> Any: ...
+
+    def conclude(self, answer: Any, target_name: str) -> None:
+        """An error that names the row, or nothing."""
+        ...
+
+
+@dataclass
+class _Behind:
+    """What all handles of the same rows share."""
+
+    table: Table
+    on_bad: str
+    total_count: float = 0.0
+    num_dropped: int = 0
+    checked: bool = False
+    asked: set[Any] = field(default_factory=set[Any])
+    """Keys of the models' questions that were answered well."""
+    wanted: Indices = field(default_factory=no_rows)
+    kept: Kept | None = None
+
+
+class Rows:
+    """Opened rows; made by `corebayes.open`, taken by `build`, `certify`, `report` and others.
+
+    Opening looks at headers only. The first pass checks every value and, when a model is known by
+    then, whether the model has a density for every row. `ask` and `take` are the only reads.
+    """
+
+    def __init__(
+        self, table: Table, *, executor: Executor | None, memory: Any, on_bad: str = "raise"
+    ) -> None:
+        self._behind = _Behind(table, on_bad)
+        self.meter = Meter()
+        self.log: PassLog | None = None
+        """Remembers the answers of passes; None to forget them."""
+        self._set(executor, memory)
+        if not table.scattered:
+            most = KEPT_BYTES if self.budget is None else self.budget.kept_bytes(KEPT_BYTES)
+            nothing = Points(no_rows(), table.template)
+            size = min(table.num_rows, RESERVE_ROWS, most // (2 * row_bytes(table.template)))
+            # The same rows for every seed, executor and layout.
+            reserve = random_rows(np.random.default_rng(table.num_rows), table.num_rows, size)
+            self._behind.kept = Kept(nothing, most, reserve)
+            self.want(np.concatenate([np.arange(min(FIRST_ROWS, table.num_rows)), reserve]))
+
+    def _set(self, executor: Executor | None, memory: Any) -> None:
+        self.budget = as_budget(memory)
+        self.executor = executor or Inline()
+        if self.budget is not None and self.executor == Inline():
+            self.executor = Inline(threads=self.budget.num_threads(self._table))
+
+    def using(self, *, executor: Executor | None = None, memory: Any = None) -> Rows:
+        """The same rows for one run, which may have an executor, budget, journal and deadline of
+        its own. What it reads is counted here as well."""
+        other = copy.copy(self)
+        other.meter = Meter(parent=self.meter)
+        if executor is not None or memory is not None:
+            other._set(executor or self.executor, self.budget if memory is None else memory)
+        return other
+
+    @property
+    def _table(self) -> Table:
+        return self._behind.table
+
+    @property
+    def num_rows(self) -> int:
+        return self._table.num_rows
+
+    @property
+    def num_shards(self) -> int:
+        return len(self._table.shards)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns of `X`; empty when they have none."""
+        return self._table.column_names
+
+    @property
+    def target_name(self) -> str:
+        """The name of the column `y`, for messages and files."""
+        return self._table.target_name
+
+    @property
+    def design(self) -> Any:
+        """How a formula made the columns, as plain data; None without one."""
+        return getattr(self._table, "design", None)
+
+    @property
+    def template(self) -> Block:
+        """The fields without a row."""
+        return self._table.template
+
+    @property
+    def total_count(self) -> float:
+        """Σ_n c_n: the number of rows when there are no counts."""
+        return self.check()._behind.total_count
+
+    @property
+    def num_dropped(self) -> int:
+        """Rows left out for a bad value, with `on_bad="drop"`."""
+        return self.check()._behind.num_dropped
+
+    def want(self, numbers: Indices) -> None:
+        """These rows will be taken: if the first pass is still to come it picks them up."""
+        if not self._behind.checked and not self._table.scattered:
+            self._behind.wanted = np.union1d(self._behind.wanted, numbers)
+
+    def check(self, question: RowCheck | None = None) -> Rows:
+        """Look at every value, and ask a model's question, unless that was done: one pass."""
+        behind = self._behind
+        if behind.checked and (question is None or question.key in behind.asked):
+            return self
+        check_time()
+        with self.stage("checking"):
+            if behind.checked:
+                answer = self._scan(question)
+            else:
+                names = self.column_names, self.target_name
+                found = self._scan(Checking(*names, behind.wanted, question))
+                self._conclude(found)
+                answer = found.more
+        if question is not None:
+            question.conclude(answer, self.target_name)
+            behind.asked.add(question.key)
+        return self
+
+    def _conclude(self, found: Found) -> None:
+        behind = self._behind
+        bad = conclude(found, behind.on_bad)
+        if bad.size:
+            behind.table = behind.table.without(bad)
+        behind.num_dropped = int(bad.size)
+        exact = getattr(behind.table, "total_count", None)
+        behind.total_count = found.total_count if exact is None else exact
+        behind.wanted, behind.checked = no_rows(), True
+        if behind.kept is not None:
+            behind.kept.points = joined(self.template, found.kept)
+
+    def ask(self, query: Query[Answer], numbers: Indices | None = None) -> Answer:
+        """The answer of all rows, or of the given sorted row numbers. Cost: one pass over them."""
+        self.check()
+        check_time()
+        self.meter.ask(self.num_rows if numbers is None else numbers.size)
+        kept = self._behind.kept
+        if numbers is not None and kept is not None and kept.holds(numbers):
+            rows = query.block_rows
+            if self.budget is not None:
+                rows = self.budget.block_rows(query, self._table)
+            return kept.answer(query, numbers, rows)
+        return self._scan(query, numbers)
+
+    def _scan(self, query: Any, numbers: Indices | None = None) -> Any:
+        checking = not self._behind.checked
+        return scan(
+            query,
+            self._table,
+            self.executor,
+            numbers,
+            budget=self.budget,
+            log=None if checking else self.log,
+            meter=self.meter,
+        )
+
+    def take(self, numbers: Any) -> Block:
+        """The rows with these numbers, in this order; a row may be taken twice.
+
+        Rows that are not read singly without cost are kept: they are fetched once.
+        """
+        numbers = row_numbers(numbers, self.num_rows)
+        if numbers.size == 0:
+            return self.template
+        self.check()
+        check_time()
+        kept = self._behind.kept
+        if kept is not None:
+            missing = kept.missing(numbers)
+            if missing.size and kept.has_room(missing.size):
+                kept.add(Points(missing, self._fetch(missing)))
+            if kept.holds(numbers):
+                return kept.take(numbers)
+        distinct, places = np.unique(numbers, return_inverse=True)
+        block = self._fetch(distinct)
+        return block if np.array_equal(distinct, numbers) else block.take(places)
+
+    def _fetch(self, numbers: Indices) -> Block:
+        threads = None if self.budget is None else self.budget.num_threads(self._table)
+        block, tally = fetch(self._table, numbers, threads)
+        self.meter.add(tally)
+        return block
+
+    def some(self, rng: np.random.Generator, size: int) -> Indices:
+        """`size` different row numbers at random, sorted: of those that are kept if that is
+        enough, so that taking them reads nothing."""
+        kept = self._behind.kept
+        if kept is None or kept.reserve is None or size > kept.reserve.size:
+            return random_rows(rng, self.num_rows, size)
+        return kept.reserve[random_rows(rng, kept.reserve.size, size)]
+
+    def fingerprint(self) -> str:
+        """A hash of layout and content that changes when the rows do."""
+        tally = Tally()
+        with self.stage("fingerprint"):
+            result = self.check()._table.fingerprint(tally)
+            self.meter.add(tally)
+        return result
+
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        """What is read in this context is counted under this name."""
+        return self.meter.stage(name)
+
+    def __repr__(self) -> str:
+        return f"Rows({self.num_rows:,} rows in {self.num_shards:,} shards: {self._table})"
+
+
+def open_rows(
+    source: Any,
+    *,
+    target: str | int | None = None,
+    features: Sequence[str | int] | None = None,
+    counts: Any = None,
+    on_bad: str = "raise",
+    memory: str | int | None = None,
+    executor: Executor | None = None,
+) -> Rows:
+    """Open rows once, for any number of builds, certificates and reports.
+
+    `source` is one of
+    - an array (n, d), or (n,) for one column: the field `X`;
+    - a pair (X, y): the fields `X` and `y`; each may be a frame or a series;
+    - a mapping from names to arrays whose first axes agree: these fields;
+    - a table of any library that speaks Arrow's PyCapsule stream (pandas, polars, pyarrow, …): the
+      column `target` is `y`, the columns `features` are `X` (by default all columns but the target
+      and the counts);
+    - a polars LazyFrame or a DuckDB relation: columns as in a table, run again in every pass;
+    - a Parquet file, a folder or a pattern of such files ("rows/*.parquet"), a list of paths, or a
+      pyarrow dataset: columns as in a table, read by name from every file; paths may be addresses
+      (s3://, gs://, abfs://, file://);
+    - a .npy file, whose columns are called 0, 1, … ; in a pair or a mapping each array may be a
+      .npy file or a memory map;
+    - a function that returns an iterator of blocks, or an object that can be iterated over again:
+      each block is any of the first four;
+    - `Rows`: the same rows, with another `memory` or `executor` if given.
+
+    `counts` says how often each row counts: an array of length n, or the name of a column.
+    `memory`, such as "500MB", is what a process may take in all; see `scan/budget.py`.
+
+    The first pass is an error that names row and column where a value is NaN, missing or infinite.
+    With `on_bad="drop"` such rows keep their row numbers but count zero times, with one warning.
+    Arrays are not copied and never written to. Files, streams and blocks are never in memory as a
+    whole: they are read again in every pass, and refused when they have changed.
+    """
+    if on_bad not in ("raise", "drop"):
+        raise ValueError(f'on_bad must be "raise" or "drop", got {on_bad!r}')
+    if isinstance(source, Rows):
+        refuse(source, target=target, features=features, counts=counts)
+        if on_bad == "drop":
+            raise ValueError("on_bad goes with the opening of the rows, which are open already")
+        return source.using(executor=executor, memory=memory)
+    meter = Meter()
+    tally = Tally()
+    with meter.stage("opening"):
+        table = open_table(source, target, features, counts, tally)
+        meter.add(tally)
+    rows = Rows(table, executor=executor, memory=memory, on_bad=on_bad)
+    rows.meter = meter
+    return rows

@@ -1,0 +1,57 @@
+"""Rows that were fetched once and stay in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corebayes.data.arrays import concatenated, row_bytes
+from corebayes.types import Block, Indices, Points
+
+
+@dataclass
+class Kept:
+    """Some rows by their numbers, sorted, up to a number of bytes."""
+
+    points: Points
+    most_bytes: int
+    reserve: Indices | None = None
+    """Numbers of the random rows among them; None when single rows cost nothing to read."""
+
+    def holds(self, numbers: Indices) -> bool:
+        return bool(np.all(np.isin(numbers, self.points.indices)))
+
+    def missing(self, numbers: Indices) -> Indices:
+        """Those that are not here, sorted."""
+        return np.setdiff1d(numbers, self.points.indices)
+
+    def take(self, numbers: Indices) -> Block:
+        return self.points.rows.take(np.searchsorted(self.points.indices, numbers))
+
+    def has_room(self, number: int) -> bool:
+        return (self.points.indices.size + number) * row_bytes(self.points.rows) <= self.most_bytes
+
+    def answer(self, query: Any, numbers: Indices, block_rows: int) -> Any:
+        """A query's answer of these rows, all of which are here."""
+        result = None
+        for first in range(0, numbers.size, block_rows):
+            these = numbers[first : first + block_rows]
+            answer = query.answer(self.take(these), these)
+            result = answer if result is None else query.merge(result, answer)
+        return result
+
+    def add(self, points: Points) -> None:
+        """Keep these too."""
+        both = self.points.append(points)
+        numbers, first = np.unique(both.indices, return_index=True)
+        self.points = Points(numbers, both.rows.take(first))
+
+
+def joined(template: Block, pieces: tuple[Points, ...]) -> Points:
+    """All the pieces as one."""
+    if not pieces:
+        return Points(np.empty(0, dtype=np.int64), template)
+    rows = concatenated([piece.rows for piece in pieces])
+    return Points(np.concatenate([piece.indices for piece in pieces]), rows)
