@@ -112,7 +112,7 @@ GEOMETRIES = [
 ]
 
 UPDATES = [
-    ("sgd", cb.SGD(num_steps=40, rate=0.1)),
+    ("sgd", cb.SGD(num_steps=40, rate=lambda t: 0.02)),
     ("adam", cb.Adam(num_steps=20, rate=2.0)),
     ("natural-gradient", cb.NaturalGradient()),
     ("quadratic", cb.Quadratic(num_steps=3)),

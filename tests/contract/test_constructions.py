@@ -56,7 +56,7 @@ def test_duplicate_rows_and_counts(case, method):
         fit = cb.Laplace().fit(cb.Posterior.of(coreset))
         widths.append(np.linalg.slogdet(fit.factor)[1])
     # Twice the precision in 3 dimensions is 1.04 nats less entropy, but for the prior's share.
-    assert widths[0] - widths[1] > 0.25
+    assert widths[0] - widths[1] > 0.2
 
 
 @pytest.mark.parametrize(("case", "method"), products(CONSTRUCTIONS))
