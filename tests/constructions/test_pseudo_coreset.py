@@ -35,7 +35,7 @@ def test_gradients_are_derivatives_of_the_exact_kl(name):
         model, gaussian_nodes(model.posterior(model.statistics(points, weights)))
     )
     vectors = space.embed(points)
-    residual = space.total(problem.data.take(np.arange(0, 40))).element - space.combine(
+    residual = space.total(problem.data.take(np.arange(40))).element - space.combine(
         vectors, weights
     )
     found = row_gradients(model, space.draws, points, weights, residual)
@@ -107,9 +107,7 @@ def test_a_subsample_of_rows_is_enough():
     learned = cb.build(case.model, data, size=12, method=method, seed=1)
     uniform = cb.build(case.model, data, size=12, method=cb.Uniform(), seed=1)
     assert laplace_kl(learned, data) < 0.1 * laplace_kl(uniform, data)
-    assert learned.rows.y.min() not in data.take(np.arange(0, 400)).y, (
-        "targets of a line are learned"
-    )
+    assert learned.rows.y.min() not in data.take(np.arange(400)).y, "targets of a line are learned"
 
 
 def test_saves_loads_certifies_and_samples_like_any_coreset(tmp_path):

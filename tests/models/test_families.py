@@ -50,7 +50,7 @@ def test_out_is_filled_and_returned(family, bound):
 @families
 def test_sums_are_of_the_potentials(family):
     data = family.data(num_rows=1300)
-    model, block = family.model.bind(data), data.take(np.arange(0, 1300))
+    model, block = family.model.bind(data), data.take(np.arange(1300))
     rng = np.random.default_rng(2)
     draws, weights = rng.normal(size=(6, 3)), rng.uniform(size=1300)
     potentials = model.potentials(draws, block)
@@ -196,7 +196,7 @@ def test_counts_are_repetitions(family, bound):
 @families
 def test_threads_do_not_share_buffers(family):
     data = family.data(num_rows=512)
-    model, block = family.model.bind(data), data.take(np.arange(0, 512))
+    model, block = family.model.bind(data), data.take(np.arange(512))
     many = [np.random.default_rng(seed).normal(size=(40, 3)) for seed in range(24)]
     alone = [model.sum_potentials(draws, block) for draws in many]
     with ThreadPoolExecutor(4) as pool:

@@ -64,7 +64,7 @@ def test_a_skewed_density_by_integration(scale, kernel):
     """Two rows of a logistic regression under a wide prior: a long tail on one side."""
     data = open_rows((np.array([[1.0], [0.4]]), np.array([1.0, 1.0])))
     problem = Problem(cb.LogisticRegression(prior=cb.Normal(0.0, 5.0)).bind(data), data)
-    rows, weights = data.take(np.arange(0, 2)), np.array([6.0, 3.0])
+    rows, weights = data.take(np.arange(2)), np.array([6.0, 3.0])
     fit = cb.Laplace().fit(problem.model, rows, weights)
     fit = fit._replace(factor=scale * fit.factor)
     density = CoresetDensity(problem.model, rows, weights, fit)
@@ -95,7 +95,7 @@ def test_densities_that_are_not_numbers_are_never_entered():
     model = cb.CustomModel(log_likelihood, lambda draws: -draws[:, 0], 1)
     data = open_rows(np.zeros((1, 1)))
     fit = cb.types.Gaussian(np.array([1.0]), np.array([[1.0]]))
-    density = CoresetDensity(model, data.take(np.arange(0, 1)), np.ones(1), fit)
+    density = CoresetDensity(model, data.take(np.arange(1)), np.ones(1), fit)
     rng = np.random.default_rng(4)
     chains = rng.gamma(2.0, size=(3000, 1))
     for _ in range(10):

@@ -65,7 +65,7 @@ def test_chains_start_where_a_prior_has_a_kink():
         lambda draws: -np.abs(draws[:, 0]),
         1,
     ).bind(data)
-    rows = data.take(np.arange(0, 3))
+    rows = data.take(np.arange(3))
     draws, _ = NUTS(chains=4).draw(np.random.default_rng(0), model, rows, np.full(3, 20.0), 2000)
     # Away from the kink: N(2 − 1/60, 1/60).
     assert draws.mean() == pytest.approx(2.0 - 1.0 / 60.0, abs=0.01)

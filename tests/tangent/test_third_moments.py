@@ -38,7 +38,7 @@ def test_ridge_polynomials_by_quadrature(order):
     problem = CASES["poisson"].problem()
     points = some_points(problem, *POINTS)
     space = cb.Hermite(order=order).space(np.random.default_rng(0), problem, points, WEIGHTS)
-    block = problem.data.take(np.arange(0, 12))
+    block = problem.data.take(np.arange(12))
     vectors = space.embed(block)
     amounts = np.random.default_rng(1).normal(size=12)
     z, shares = quadrature()

@@ -149,7 +149,7 @@ class ParquetSource:
         ):
             picked: Indices | slice = slice(None)
             if positions is not None:
-                last = int(np.searchsorted(positions, passed + batch.num_rows))
+                last = int(np.searchsorted(positions, passed + int(batch.num_rows)))
                 picked, first = positions[first:last] - passed, last
             passed += batch.num_rows
             tally.rows += batch.num_rows
