@@ -77,7 +77,7 @@ def report(
             on_bad=on_bad,
             memory=memory,
             executor=executor,
-        )
+        ).with_sampling()
     with show_steps(progress) as steps:
         findings = find_out(
             coreset,
