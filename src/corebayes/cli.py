@@ -293,7 +293,7 @@ def certify(
     with make_executor(workers, scheduler) as executor, show_steps() as steps:
         steps.begin("certifying")
         if memory is None:
-            executor = steps.watch(executor)
+            executor = steps.watch(executor or data.executor)
         certificate = cb.certify(
             loaded, data, draws=draws, tol=tol, seed=seed, memory=memory, executor=executor
         )

@@ -78,7 +78,8 @@ class Budget:
             f"memory={written(self.num_bytes)} is not enough: Python and its libraries take "
             f"{written(self.libraries)}, pools of rows {written(_held(data))}, "
             f"{data.part_rows:,} rows read at once {written(data.part_bytes)}, and with {what} "
-            f"that makes {written(needed)}; give at least that, or use fewer draws, fewer columns or smaller shards"
+            f"that makes {written(needed)}; give at least that, "
+            "or use fewer draws, fewer columns or smaller shards"
         )
 
 
