@@ -104,7 +104,7 @@ def gaussian() -> list[Check]:
     cb.build(cb.GaussianMean(1.0), data, size=5)
     coresets, seconds = timed_path(cb.GaussianMean(1.0), data, list(GAUSSIAN))
     full = coresets[0].model.posterior(
-        coresets[0].model.statistics(data.take(np.arange(0, 1000)), np.ones(1000))
+        coresets[0].model.statistics(data.take(np.arange(1000)), np.ones(1000))
     )
     kls = [gaussian_kl(laplace_fit(coreset), full) for coreset in coresets]
     print("\nGaussian, d = 200, N = 1000: exact KL")

@@ -116,7 +116,7 @@ class TestEstimates:
 
     def test_counts_are_repetitions(self) -> None:
         model, data = linear(num_rows=60)
-        block, counts = data.take(np.arange(0, 60)), 1.0 + np.arange(60.0) % 3
+        block, counts = data.take(np.arange(60)), 1.0 + np.arange(60.0) % 3
         counted = open_rows((block.X, block.y), counts=counts)
         assert certify(weighted(model, counted, np.arange(60), counts), counted).certified
         assert not certify(weighted(model, counted, np.arange(60), 1.0), counted).certified
@@ -379,20 +379,20 @@ class TestData:
 
     def test_another_number_of_rows_is_refused(self) -> None:
         model, data = linear()
-        block = data.take(np.arange(0, 70))
+        block = data.take(np.arange(70))
         with pytest.raises(ValueError, match="built from 80 rows"):
             certify(near(model, data), (block.X, block.y))
 
     def test_forgotten_counts_are_refused(self) -> None:
         model, data = linear()
-        block = data.take(np.arange(0, 80))
+        block = data.take(np.arange(80))
         counted = open_rows((block.X, block.y), counts=np.full(80, 2.0))
         with pytest.raises(ValueError, match="total count of 160"):
             certify(near(model, counted), (block.X, block.y))
 
     def test_other_columns_are_refused(self) -> None:
         model, data = linear()
-        block = data.take(np.arange(0, 80))
+        block = data.take(np.arange(80))
         with pytest.raises(ValueError, match="'X' of shape"):
             certify(near(model, data), (block.X[:, :2], block.y))
 
@@ -400,7 +400,7 @@ class TestData:
         import pandas
 
         model, data = linear()
-        block = data.take(np.arange(0, 80))
+        block = data.take(np.arange(80))
         frame = pandas.DataFrame(block.X, columns=["a", "b", "c"]).assign(y=block.y)
         from_pair = certify(near(model, data), (block.X, block.y))
         from_frame = certify(near(model, data), frame, target="y")

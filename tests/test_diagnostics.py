@@ -141,7 +141,7 @@ class TestLogRatios:
 
     def test_counts_repeat_rows(self) -> None:
         model, data = linear(num_rows=20)
-        block = data.take(np.arange(0, 20))
+        block = data.take(np.arange(20))
         counts = np.arange(20.0) % 4
         counted = open_rows((block.X, block.y), counts=counts)
         times = np.repeat(np.arange(20), counts.astype(int))

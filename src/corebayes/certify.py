@@ -97,6 +97,9 @@ def certify(
         memory=memory,
         executor=executor,
     )
+    if not is_conjugate(coreset.model):
+        # Before anything is read.
+        rows.with_sampling()
     check_same_data(coreset, rows)
     return measure(coreset, rows, draws=draws, seed=seed, tol=tol, sampler=sampler)
 
@@ -112,7 +115,8 @@ def measure(
 ) -> Certificate:
     """The certificate of a coreset that is known to be of these rows; see `certify`."""
     rng = np.random.default_rng(seed)
-    rows.budget = rows.budget and rows.budget.with_sampling()
+    if sampler is None and not is_conjugate(coreset.model):
+        rows = rows.with_sampling()
     sampled = _draw(rng, Posterior.of(coreset), draws, sampler)
     if sampler is None and not coreset.model.log_concave:
         sampled = _draw_modes(rng, coreset, sampled) or sampled

@@ -44,7 +44,6 @@ from corebayes.logs import FORMS, JsonLines, logger, write_lines
 from corebayes.outputs import ROOM, probe_output, write_or_keep
 from corebayes.report import command as reports
 from corebayes.rows import Rows
-from corebayes.scan.inline import Inline
 from corebayes.steps import show_steps
 from corebayes.types import Coreset
 
@@ -311,7 +310,7 @@ def certify(
     with make_executor(workers, scheduler, tls) as executor, show_steps() as steps:
         steps.begin("certifying")
         if memory is None:
-            executor = steps.watch(executor or Inline())
+            executor = steps.watch(executor or data.executor)
         certificate = cb.certify(
             loaded, data, draws=draws, tol=tol, seed=seed, memory=memory, executor=executor
         )

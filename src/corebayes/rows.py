@@ -111,6 +111,15 @@ class Rows:
             other._set(executor or self.executor, self.budget if memory is None else memory)
         return other
 
+    def with_sampling(self) -> Rows:
+        """For a run that also draws with NUTS: a refusal at once if the budget is too small."""
+        if self.budget is not None:
+            self._set(
+                None if isinstance(self.executor, Inline) else self.executor,
+                self.budget.with_sampling(),
+            )
+        return self
+
     @property
     def _table(self) -> Table:
         return self._behind.table

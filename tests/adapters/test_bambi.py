@@ -47,7 +47,7 @@ def test_the_log_density_is_the_one_of_bambis_own_model():
         inner = own.backend.model
         point = {inner.rvs_to_values[rv].name: values[rv.name] for rv in inner.free_RVs}
         ours = model.log_prior(theta[None])[0] + model.sum_potentials(
-            theta[None], data.take(np.arange(0, 60))
+            theta[None], data.take(np.arange(60))
         )
         np.testing.assert_allclose(ours, compiled(point), rtol=1e-10)
 

@@ -20,7 +20,7 @@ def test_gradient_by_the_formula():
     method = cb.CoresetMCMC(gradient_rows=15)
     found = method._gradient(np.random.default_rng(5), problem, subset, chains)
     rows = np.sort(np.random.default_rng(5).choice(60, size=15, replace=False, shuffle=False))
-    f = problem.model.potentials(chains, problem.data.take(np.arange(0, 60)))
+    f = problem.model.potentials(chains, problem.data.take(np.arange(60)))
     G = f - f.mean(axis=1, keepdims=True)
     missing = 60 / 15 * G[rows].sum(axis=0) - weights @ G[subset.indices]
     assert np.allclose(found, -G[subset.indices] @ missing / 6, rtol=1e-10)

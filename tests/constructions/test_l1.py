@@ -46,13 +46,13 @@ def test_optimality_conditions(name, share):
 def test_potential_scales_are_prior_variances():
     problem, state, _, _ = solved("linear", 0.5)
     draws = problem.model.gaussian_prior.draw(np.random.default_rng(1), 40_000)
-    potentials = problem.model.potentials(draws, problem.data.take(np.arange(0, 8)))
+    potentials = problem.model.potentials(draws, problem.data.take(np.arange(8)))
     assert np.allclose(state.scales[:8], potentials.var(axis=1), rtol=0.1)
 
 
 def test_the_same_optimum_by_another_program():
     problem, state, penalty, weights = solved("linear", 0.05, num_rows=25)
-    model, block = problem.model, problem.data.take(np.arange(0, 25))
+    model, block = problem.model, problem.data.take(np.arange(25))
 
     def objective(w):
         fit = model.posterior(model.statistics(block, w))

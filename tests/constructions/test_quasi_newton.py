@@ -48,7 +48,7 @@ def by_formula(potentials, subset, weights, batches, first):
 def test_first_step_by_the_formula(first_spread):
     """Draws that spread too little promise a step that is too long."""
     problem = CASES["logistic"].problem(num_rows=30)
-    block = problem.data.take(np.arange(0, 30))
+    block = problem.data.take(np.arange(30))
     batches = np.random.default_rng(0).normal(scale=0.2, size=(12, 80, 3))
     batches[0] *= first_spread / 0.2
     geometry = cb.MonteCarlo(num_draws=80, sampler=Script(batches))

@@ -54,7 +54,7 @@ def test_equals_the_paper_line_by_line(name):
     rng = np.random.default_rng(0)
     iterations, steps = 8, 6
     batches = rng.normal(scale=0.7, size=(1 + iterations * (steps + 1), 40, 3))
-    block = problem.data.take(np.arange(0, 25))
+    block = problem.data.take(np.arange(25))
     expected, history = algorithm_1(
         lambda draws: problem.model.potentials(draws, block), batches, iterations, steps, 0.05
     )

@@ -196,7 +196,7 @@ def test_wrong_shapes_and_kinds(source, message):
 
 
 @pytest.mark.parametrize(
-    "source", [None, 3, {1.0, 2.0}, (np.zeros(2), None), (np.zeros(2), iter([1]))], ids=str
+    "source", [None, 3, {1.0, 2.0}, (np.zeros(2), None), (np.zeros(2), iter([1]))], ids=range(5)
 )
 def test_what_is_no_data_is_a_type_error(source):
     with pytest.raises(TypeError, match="cannot be made from"):

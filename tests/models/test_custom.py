@@ -68,7 +68,7 @@ GIVEN = [
 @pytest.mark.parametrize("given", GIVEN, ids=["none", "gradients", "all"])
 def test_agrees_with_the_built_in_model(rows, given):
     model = CustomModel(log_likelihood, log_prior, 3, **given).bind(rows)
-    reference, block = REFERENCE.bind(rows), rows.take(np.arange(0, 60))
+    reference, block = REFERENCE.bind(rows), rows.take(np.arange(60))
     rng = np.random.default_rng(1)
     draws, weights = rng.normal(size=(5, 3)), rng.uniform(0.0, 50.0, size=60)
     np.testing.assert_allclose(
@@ -143,7 +143,7 @@ def test_out_names_and_fields():
         log_concave=True,
     ).bind(data)
     assert model.parameter_names == ("log rate",) and model.log_concave and model.dim == 1
-    block, out = data.take(np.arange(0, 8)), np.empty((8, 3))
+    block, out = data.take(np.arange(8)), np.empty((8, 3))
     draws = np.array([[0.0], [1.0], [-1.0]])
     assert model.potentials(draws, block, out) is out
     np.testing.assert_allclose(out[:, 0], -np.arange(1.0, 9.0))

@@ -18,7 +18,7 @@ from corebayes.scan import dispatch
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import BadPotentialError, BestRows, Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from tests.opened import scan
+from tests.opened import scan, table
 
 from .trouble import (
     NUM_ROWS,
@@ -201,7 +201,7 @@ def _unwrapped(inner):
 
 
 def test_data_is_packed_once_for_each_worker(data, expected):
-    counted = Counted(data, [])
+    counted = Counted(table(data), [])
     with cb.processes(2) as executor:
         for _ in range(4):
             assert same_bits(scan(SUMS, counted, executor), expected)

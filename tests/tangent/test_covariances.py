@@ -38,7 +38,7 @@ def narrow_fit(problem):
 
 def test_gaussian_mean_equals_appendix_b():
     problem, points, space = at_points("gaussian", cb.ClosedForm())
-    block = problem.data.take(np.arange(0, 60))
+    block = problem.data.take(np.arange(60))
     mean, factor = posterior(problem, points)
     root = np.linalg.cholesky(problem.model.covariance)
     whitened = np.linalg.solve(root, factor)
@@ -51,7 +51,7 @@ def test_gaussian_mean_equals_appendix_b():
 
 def test_linear_regression_equals_appendix_b():
     problem, points, space = at_points("linear", cb.ClosedForm())
-    block = problem.data.take(np.arange(0, 60))
+    block = problem.data.take(np.arange(60))
     mean, factor = posterior(problem, points)
     beta, nu = block.X @ factor, block.y - block.X @ mean
     products = beta @ beta.T
@@ -83,7 +83,7 @@ def test_hermite_is_the_closed_form_on_linear_regression(order):
 def test_hermite_converges_to_two_dimensional_integration(name):
     """Cov[f_n, f_m] is an integral over (η_n, η_m); a fine product rule gives it directly."""
     problem = CASES[name].problem()
-    model, block = problem.model, problem.data.take(np.arange(0, 12))
+    model, block = problem.model, problem.data.take(np.arange(12))
     mean, factor = narrow_fit(problem)
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     weights = weights / weights.sum()
@@ -118,7 +118,7 @@ def test_monte_carlo_converges_to_the_space_without_noise(name):
         problem = CASES[name].problem()
         fit = narrow_fit(problem)
         space = HermiteSpace(problem.model.dim, 3, problem.model, *fit, 40)
-    block = problem.data.take(np.arange(0, 20))
+    block = problem.data.take(np.arange(20))
     exact = space.gram(space.embed(block))
     scale = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
     errors = []
@@ -175,7 +175,7 @@ def test_constant_potentials_have_no_direction(num_draws):
     model = cb.LogisticRegression().bind(data)
     draws = np.random.default_rng(1).normal(size=(num_draws, 2))
     space = MonteCarloSpace(model, draws)
-    norms = space.squared_norms(space.embed(data.take(np.arange(0, 30))))
+    norms = space.squared_norms(space.embed(data.take(np.arange(30))))
     assert np.array_equal(np.flatnonzero(norms == 0.0), [4, 11])
     problem = Problem(model, data)
     coreset = cb.build(

@@ -55,7 +55,7 @@ def test_full_posterior_with_a_sampler_takes_the_moments_of_its_draws():
 )
 def test_exact_inner_products_are_the_limit_of_many_draws(name, weighting):
     problem = CASES[name].problem(num_rows=40)
-    block = problem.data.take(np.arange(0, 40))
+    block = problem.data.take(np.arange(40))
     exact = weighting(num_draws=None).space(rng(), problem)
     drawn = weighting(num_draws=MANY).space(rng(), problem)
     grams = [space.gram(space.embed(block)) for space in (exact, drawn)]

@@ -82,7 +82,7 @@ def report(
             on_bad=on_bad,
             memory=memory,
             executor=executor,
-        )
+        ).with_sampling()
     with show_steps(progress) as steps:
         asked = (int(draws), tol, seed, certificate)
         findings = find_out(coreset, rows, *asked, steps)

@@ -13,13 +13,17 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from corebayes.data.arrays import row_bytes
 from corebayes.data.table import Table
 from corebayes.scan.query import BLOCK_VALUES, Query
 from corebayes.sizes import num_bytes, written
 
 # What Python, NumPy, SciPy, pyarrow and numba take before any row is read: 262 MB measured; and
-# what nutpie, which draws with NUTS, takes beside them: 100 MB.
-LIBRARIES, SAMPLING = 265_000_000, 105_000_000
+# what drawing with NUTS takes beside them: 215 MB with nutpie and all that it loads.
+LIBRARIES, SAMPLING = 265_000_000, 230_000_000
+# What a construction holds beside the pass: a little, and its pools of up to 20,000 rows as rows,
+# vectors and copies of them.
+LITTLE, POOL_ROWS, COPIES_OF_A_POOL = 20_000_000, 20_000, 12
 # Arrays of a block's size that a tangent space holds at once, at most.
 ARRAYS_OF_A_BLOCK = 6
 # Fewer rows in a block are not worth the calls.
@@ -48,18 +52,18 @@ class Budget:
         # What the query says of its own accord, or what its rows would fill a block with.
         width = int(getattr(query, "width", max(1, BLOCK_VALUES // rows)))
         of_a_row = 8 * ARRAYS_OF_A_BLOCK * width
-        fitting = (self.left - data.part_bytes) // of_a_row
+        fitting = (self.left - _held(data) - data.part_bytes) // of_a_row
         if fitting < min(rows, MIN_ROWS):
-            needed = self.libraries + data.part_bytes + of_a_row * min(rows, MIN_ROWS)
+            needed = self.libraries + _held(data) + data.part_bytes + of_a_row * min(rows, MIN_ROWS)
             raise self._refusal(data, needed, f"{width:,} numbers for each row of a block")
         return int(min(rows, fitting))
 
     def num_threads(self, data: Table) -> int:
         """Threads whose parts and blocks fit side by side; an error when not even one does."""
         part, block = data.part_bytes, 8 * ARRAYS_OF_A_BLOCK * BLOCK_VALUES
-        left = self.left
+        left = self.left - _held(data)
         if left < part:
-            raise self._refusal(data, self.libraries + part, "nothing but the rows")
+            raise self._refusal(data, self.libraries + _held(data) + part, "nothing but the rows")
         return max(1, min(os.cpu_count() or 1, left // (part + block)))
 
     def kept_bytes(self, most: int) -> int:
@@ -69,9 +73,10 @@ class Budget:
     def _refusal(self, data: Table, needed: int, what: str) -> MemoryBudgetError:
         return MemoryBudgetError(
             f"memory={written(self.num_bytes)} is not enough: Python and its libraries take "
-            f"{written(self.libraries)}, {data.part_rows:,} rows read at once "
-            f"{written(data.part_bytes)}, and with {what} that makes {written(needed)}; give at "
-            "least that, or use fewer draws, fewer columns or smaller shards"
+            f"{written(self.libraries)}, pools of rows {written(_held(data))}, "
+            f"{data.part_rows:,} rows read at once {written(data.part_bytes)}, and with {what} "
+            f"that makes {written(needed)}; give at least that, "
+            "or use fewer draws, fewer columns or smaller shards"
         )
 
 
@@ -88,3 +93,7 @@ def as_budget(memory: Any) -> Budget | None:
     if memory is None or isinstance(memory, Budget):
         return memory
     return Budget(num_bytes(memory, "memory"))
+
+
+def _held(data: Table) -> int:
+    return LITTLE + COPIES_OF_A_POOL * min(POOL_ROWS, data.num_rows) * row_bytes(data.template)

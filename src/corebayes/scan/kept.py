@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corebayes.data.arrays import concatenated, row_bytes
 from corebayes.types import Block, Indices, Points
@@ -21,11 +22,18 @@ class Kept:
     """Numbers of the random rows among them; None when single rows cost nothing to read."""
 
     def holds(self, numbers: Indices) -> bool:
-        return bool(np.all(np.isin(numbers, self.points.indices)))
+        return bool(np.all(self._here(numbers)))
 
     def missing(self, numbers: Indices) -> Indices:
         """Those that are not here, sorted."""
-        return np.setdiff1d(numbers, self.points.indices)
+        return np.unique(numbers[~self._here(numbers)])
+
+    def _here(self, numbers: Indices) -> NDArray[np.bool_]:
+        if self.points.indices.size == 0:
+            return np.zeros(numbers.size, dtype=bool)
+        places = np.searchsorted(self.points.indices, numbers)
+        places = np.minimum(places, self.points.indices.size - 1)
+        return self.points.indices[places] == numbers
 
     def take(self, numbers: Indices) -> Block:
         return self.points.rows.take(np.searchsorted(self.points.indices, numbers))

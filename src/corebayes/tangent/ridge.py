@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import factorial
 from typing import NamedTuple
 
@@ -161,11 +162,17 @@ def _cubes(beta: Array, weights: Array) -> Array:
     dim = beta.shape[1]
     columns = np.ascontiguousarray(beta.T)
     pairs = scratch("pairs", (dim * (dim + 1) // 2, len(beta)))
-    place = np.empty((dim, dim), dtype=np.int64)
     first = 0
     for i in range(dim):
-        last = first + dim - i
-        np.multiply(columns[i], columns[i:], out=pairs[first:last])
-        place[i, i:] = place[i:, i] = np.arange(first, last)
-        first = last
-    return (pairs @ (columns * weights).T)[place]
+        np.multiply(columns[i], columns[i:], out=pairs[first : first + dim - i])
+        first += dim - i
+    return (pairs @ (columns * weights).T)[_places(dim)]
+
+
+@cache
+def _places(dim: int) -> Indices:
+    """Where the product of entries i and j is among those that differ, (d, d)."""
+    places = np.empty((dim, dim), dtype=np.int64)
+    upper = np.triu_indices(dim)
+    places[upper] = places.T[upper] = np.arange(upper[0].size)
+    return places
