@@ -28,10 +28,11 @@ from benchmarks import datasets, two_modes
 from benchmarks.flights import flights
 
 import corebayes as cb
+from corebayes.coreset import Coreset
 from corebayes.diagnostics import gaussian_kl
 from corebayes.rows import open_rows
 from corebayes.samplers.laplace import Laplace, full_posterior
-from corebayes.types import Coreset, Data
+from corebayes.types import Data
 
 Check = tuple[str, bool]
 

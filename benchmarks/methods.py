@@ -28,14 +28,15 @@ from benchmarks.flights import flights
 
 import corebayes as cb
 import corebayes.constructions as constructions
+from corebayes.coreset import Coreset
 from corebayes.diagnostics import gaussian_kl
-from corebayes.method_plots import Medians, draw_methods, place_of
+from corebayes.figures.methods import Medians, draw_methods, place_of
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace, full_posterior
 from corebayes.scan.inline import one_blas_thread
-from corebayes.types import Coreset, Data, Gaussian
+from corebayes.types import Data, Gaussian
 
 SETS = (*datasets.LOGISTIC, *datasets.POISSON)
 

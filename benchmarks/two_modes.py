@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corebayes as cb
-from corebayes.types import Block, Coreset
+from corebayes.coreset import Coreset
+from corebayes.types import Block
 
 Array = np.ndarray
 

@@ -17,12 +17,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 import corebayes as cb
-from corebayes.method_plots import STYLES
-from corebayes.plots import BLACK, BLUE, GREY, ORANGE, STYLE, draw_kl
+from corebayes.coreset import Coreset
+from corebayes.figures.methods import STYLES
+from corebayes.figures.plots import BLACK, BLUE, GREY, ORANGE, STYLE, draw_kl
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
 from corebayes.samplers.laplace import full_posterior
-from corebayes.types import Coreset, Data, Gaussian
+from corebayes.types import Data, Gaussian
 from corebayes.weights.pursuit import orthogonal_pursuit
 
 IMAGES = Path(__file__).parent / "images"

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.coreset import Coreset
 from corebayes.diagnostics import gaussian_kl
 from corebayes.models import GaussianMean, LinearRegression, LogisticRegression, Normal
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
-from corebayes.types import Array, Coreset, Data, Gaussian, Model
+from corebayes.types import Array, Data, Gaussian, Model
 
 
 def weighted(model: Model, data: Data, indices: Any, weights: Any, **fields: Any) -> Coreset:

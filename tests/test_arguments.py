@@ -125,7 +125,7 @@ def test_arguments_of_every_function(call, argument, value):
 
 
 def test_a_tail_just_above_its_limit_is_written_with_digits_that_show_it():
-    from corebayes.certify import _ratio_trouble
+    from corebayes.certify.measure import _ratio_trouble
 
     words = _ratio_trouble(0.6667, 1e4, 1000)
     assert "k̂ = 0.66670, above 0.66667" in words

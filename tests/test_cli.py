@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 
 import corebayes as cb
-from corebayes import cli
-from corebayes.inputs import MODELS, ModelOptions, make_model
+from corebayes.cli import app as cli
+from corebayes.cli.inputs import MODELS, ModelOptions, make_model
 from corebayes.rows import open_rows
 
 NUM_ROWS = 400
@@ -287,7 +287,7 @@ def test_an_interrupt_saves_the_coreset_so_far(folder, kill, after):
     program = f"""
 import os, signal, sys
 import corebayes as cb
-from corebayes import inputs
+from corebayes.cli.app import inputs
 from corebayes.__main__ import main
 
 class Interrupted(cb.SparseVI):

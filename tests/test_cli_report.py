@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import corebayes as cb
-from corebayes import cli
+from corebayes.cli import app as cli
 
 BUILD = "build rows.parquet --target y --model logistic --size 12 --seed 3 --out c.parquet"
 

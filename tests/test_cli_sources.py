@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import corebayes as cb
-from corebayes import cli
+from corebayes.cli import app as cli
 
 NUM_ROWS = 900
 

@@ -22,8 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from corebayes import files
-from corebayes.files import CorruptFile, load, save
+from corebayes.coreset import Coreset, files
+from corebayes.coreset.files import CorruptFile, load, save
 from corebayes.models import (
     CustomModel,
     GaussianMean,
@@ -35,7 +35,7 @@ from corebayes.models import (
     StudentTRegression,
 )
 from corebayes.rows import open_rows
-from corebayes.types import Block, Coreset
+from corebayes.types import Block
 
 rng = np.random.default_rng(4)
 FEATURES = rng.standard_normal((50, 3))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes import cli
-from corebayes.logs import logger, write_lines
+from corebayes.cli import app as cli
 from corebayes.scan.budget import MemoryBudgetError
+from corebayes.watch.logs import logger, write_lines
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import corebayes as cb
-from corebayes import cli
+from corebayes.cli import app as cli
 from corebayes.rows import open_rows
 from corebayes.scan.inline import Inline
 from tests.opened import scan
@@ -130,7 +130,7 @@ scan(Trouble(query, folder / "trouble", "sleep 60"), data, executor)
 
 def test_the_exit_code_is_that_of_the_signal():
     program = (
-        "import os, signal\nfrom corebayes.interrupts import exit_code, listen\n"
+        "import os, signal\nfrom corebayes.watch.interrupts import exit_code, listen\n"
         "listen()\nassert exit_code() == 130\n"
         "try:\n    os.kill(os.getpid(), signal.SIGTERM)\n    signal.pause()\n"
         "except KeyboardInterrupt:\n    raise SystemExit(exit_code())"
@@ -141,7 +141,7 @@ def test_the_exit_code_is_that_of_the_signal():
 def test_an_interrupt_while_python_tidies_up_is_not_dropped():
     program = """
 import os, signal, time
-from corebayes.interrupts import exit_code, listen
+from corebayes.watch.interrupts import exit_code, listen
 class Tidy:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)

@@ -3,7 +3,7 @@
 import numpy as np
 
 import corebayes as cb
-from corebayes.method_plots import STYLES, Medians, draw_methods, place_of, style_of
+from corebayes.figures.methods import STYLES, Medians, draw_methods, place_of, style_of
 
 
 def test_every_exported_construction_has_a_style_of_its_own():

@@ -90,7 +90,7 @@ def test_without_the_cli_extra_the_command_says_what_to_install(missing):
 
 def test_a_mistake_of_ours_is_not_blamed_on_a_missing_extra():
     result = python(
-        "import sys; sys.modules['corebayes.inputs'] = None\n"
+        "import sys; sys.modules['corebayes.cli.inputs'] = None\n"
         "from corebayes.__main__ import main; main()"
     )
     assert "pip install" not in result.stderr and "Traceback" in result.stderr

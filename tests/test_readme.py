@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import corebayes as cb
-from corebayes import cli
+from corebayes.cli import app as cli
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()

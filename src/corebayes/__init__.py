@@ -30,7 +30,7 @@ from corebayes.build import build, build_path
 from corebayes.certify import Certificate, certify
 from corebayes.checkpoint import CheckpointError
 from corebayes.constructions import *  # noqa: F403
-from corebayes.files import load
+from corebayes.coreset import Coreset, load
 from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
 from corebayes.rows import Rows
@@ -50,7 +50,6 @@ from corebayes.tangent import (
     Realistic,
     SubsamplePosterior,
 )
-from corebayes.types import Coreset
 from corebayes.version import __version__
 from corebayes.weights import SGD, Adam, HotDoG, LineSearch, NaturalGradient, Quadratic
 

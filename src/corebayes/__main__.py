@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line, or say what to install when its libraries are missing."""
     try:
-        from corebayes.cli import run
+        from corebayes.cli.app import run
     except ImportError as error:
         if error.name is None or error.name.startswith("corebayes"):
             raise
@@ -18,7 +18,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    from corebayes.interrupts import leave_at_once, listen
+    from corebayes.watch.interrupts import leave_at_once, listen
 
     listen()
     with leave_at_once():

@@ -21,18 +21,20 @@ from typing import Any, Literal
 import numpy as np
 
 from corebayes.arguments import checked_whole
+from corebayes.coreset import Coreset
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
 from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace, full_posterior
 from corebayes.samplers.posterior import Posterior
-from corebayes.scan.query import Executor, Totals
+from corebayes.scan.passes import Executor
+from corebayes.scan.query import Totals
 from corebayes.tangent.closed_form import ClosedForm
 from corebayes.tangent.gaussian import gaussian_kl as gaussian_kl
 from corebayes.tangent.geometry import Geometry
 from corebayes.tangent.monte_carlo import MonteCarlo, MonteCarloSpace
-from corebayes.types import Array, Coreset, Estimate, Gaussian, WeightedPoints
+from corebayes.types import Array, Estimate, Gaussian, WeightedPoints
 
 Direction = Literal["reverse", "forward", "symmetric"]
 

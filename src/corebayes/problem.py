@@ -11,7 +11,8 @@ import numpy as np
 from corebayes.data.arrays import ArrayData
 from corebayes.rows import Rows, open_rows
 from corebayes.samplers.exact import is_conjugate
-from corebayes.scan.query import Query, Statistics
+from corebayes.scan.passes import Query
+from corebayes.scan.query import Statistics
 from corebayes.types import Array, Gaussian, Indices, Model, Points, WeightedPoints
 
 Answer = TypeVar("Answer")

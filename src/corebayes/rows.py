@@ -25,7 +25,8 @@ from corebayes.scan.fetch import fetch
 from corebayes.scan.inline import Inline
 from corebayes.scan.kept import Kept, joined
 from corebayes.scan.meter import Meter
-from corebayes.scan.query import Executor, PassLog, Query, scan
+from corebayes.scan.passes import Executor, PassLog, Query
+from corebayes.scan.scan import scan
 from corebayes.types import Block, Indices, Points
 
 Answer = TypeVar("Answer")

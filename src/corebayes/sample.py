@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from corebayes.arguments import checked_seed, checked_whole
-from corebayes.check_coreset import check_coreset
+from corebayes.coreset import Coreset, check_coreset
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
-from corebayes.types import Array, Coreset
+from corebayes.types import Array
 from corebayes.version import __version__
 
 

@@ -20,8 +20,7 @@ answers, a `Geometry` makes the `TangentSpace` at π_w, a `Construction` moves t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from os import PathLike
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -323,44 +322,3 @@ class Estimate(NamedTuple):
 
     value: float
     standard_error: float
-
-
-@dataclass(frozen=True)
-class Coreset:
-    """A few weighted rows whose posterior stands for the posterior of all rows.
-
-    `weights` multiply log-likelihoods: the coreset log-density is
-    log_prior(θ) + Σ_i weights[i] · log p(rows[i] | θ). `indices` are the rows' numbers in the data;
-    rows that were learned and are none of the data's have the numbers −1, −2, ….
-    """
-
-    indices: Indices
-    weights: Array
-    rows: Block
-    model: Model
-    num_rows: int
-    total_count: float
-    reason: str = ""
-    trace: tuple[dict[str, Any], ...] = ()
-    provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    @property
-    def size(self) -> int:
-        return int(self.indices.size)
-
-    @property
-    def points(self) -> WeightedPoints:
-        return WeightedPoints(self.indices, self.rows, self.weights)
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __repr__(self) -> str:
-        name = type(self.model).__name__
-        return f"Coreset({self.size} of {self.num_rows:,} rows, {name}; stopped: {self.reason})"
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a Parquet table of the rows and their weights; see `corebayes.load`."""
-        from corebayes.files import save
-
-        save(self, path)

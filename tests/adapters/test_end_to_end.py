@@ -16,7 +16,7 @@ import pytest
 
 import corebayes as cb
 from corebayes.adapters import numpyro as numpyro_adapter
-from corebayes.summary import summarise
+from corebayes.report.summary import summarise
 from tests.adapters import numpyro_models, pymc_models
 from tests.adapters.rows import make_rows
 from tests.coresets import weighted

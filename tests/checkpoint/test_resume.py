@@ -10,7 +10,7 @@ import pytest
 import corebayes as cb
 from corebayes.checkpoint import CheckpointError, journal
 from corebayes.checkpoint.journal import open_journal
-from corebayes.data import atomic
+from corebayes.coreset.files import atomic
 from corebayes.data.checks import Checking
 from corebayes.rows import open_rows
 from corebayes.scan import query

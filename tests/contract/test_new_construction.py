@@ -14,8 +14,8 @@ PAGE = ROOT / "docs" / "adding-a-construction.md"
 EXPORT = "from corebayes.constructions.matching_pursuit import MatchingPursuit as MatchingPursuit\n"
 FOLLOWS = """
 import corebayes as cb
-from corebayes.inputs import METHODS
-from corebayes.method_plots import style_of
+from corebayes.cli.inputs import METHODS
+from corebayes.figures.methods import style_of
 assert METHODS["matching-pursuit"] is cb.MatchingPursuit and "MatchingPursuit" in cb.__all__
 assert style_of("MatchingPursuit, twice").marker == "p"
 """

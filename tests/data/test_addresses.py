@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import corebayes as cb
-from corebayes import cli
+from corebayes.cli import app as cli
 from corebayes.data.parquet_files import Address, _pattern
 from corebayes.data.watch import ChangedDataError
 from corebayes.scan.every_row import Counts

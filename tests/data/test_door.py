@@ -184,7 +184,7 @@ def test_small_row_groups_are_read_together(arrays, file, tmp_path):
 
 
 def test_what_is_announced_is_not_exceeded(file, few_kept, monkeypatch, capsys, tmp_path):
-    from corebayes import cli
+    from corebayes.cli import app as cli
 
     monkeypatch.setattr(cli, "MANY_ROWS", 1000)
     line = ["build", file, "--model", "logistic", "--target", "y", "--size", "30", "--json"]

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from corebayes import cli
+from corebayes.cli import app as cli
 from corebayes.experiments import datasets
 from corebayes.experiments.catalogue import make_experiment
 from corebayes.experiments.measure import run_trial

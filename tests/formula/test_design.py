@@ -16,6 +16,7 @@ import corebayes as cb
 from corebayes.formula import Design
 from corebayes.formula.columns import read
 from corebayes.formula.rows import design_rows
+from corebayes.formula.stored import design_from_data
 from tests.formula.grammar import NUM_ROWS, check_same, ours, table
 
 FORMULAS = """
@@ -76,7 +77,7 @@ def test_columns_and_names_are_those_of_formulaic(right):
 def test_stored_as_json_and_block_by_block_it_is_the_same(right):
     frame = table()
     design = Design.fit(f"y ~ {right}", frame)
-    again = Design.from_data(json.loads(json.dumps(design.to_data())))
+    again = design_from_data(json.loads(json.dumps(design.to_data())))
     assert again.to_data() == design.to_data()
     whole = design.apply(read(frame, design.needs))
     blocks = [frame.iloc[:7], frame.iloc[7:8], frame.iloc[8:]]

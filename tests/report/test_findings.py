@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.plots import smooth_density
+from corebayes.figures.plots import smooth_density
 from corebayes.report import cost as cost_module
 from corebayes.report.cost import duration, gradient_costs
 from corebayes.report.curves import coreset_curve, traced_curve, uniform_curve
@@ -12,9 +12,10 @@ from corebayes.report.draws import importance_shares
 from corebayes.report.landscape import landscape
 from corebayes.rows import open_rows
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import Pass, Shard, Totals
-from corebayes.steps import Watched
+from corebayes.scan.passes import Pass, Shard
+from corebayes.scan.query import Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
+from corebayes.watch.steps import Watched
 from tests.coresets import exact_kl, linear, logistic, near, posteriors, weighted
 from tests.opened import table
 

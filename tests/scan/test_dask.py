@@ -17,7 +17,8 @@ from corebayes.rows import open_rows
 from corebayes.scan.dask import LARGEST_PARCEL, _tasks
 from corebayes.scan.dispatch import ShardError
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import BadPotentialError, BestRows, Shard
+from corebayes.scan.passes import Shard
+from corebayes.scan.query import BadPotentialError, BestRows
 from tests.opened import scan
 
 from .trouble import NUM_ROWS, ROW, ColumnSums, Trouble, make_files, same_bits

@@ -19,7 +19,7 @@ import pyarrow.dataset
 import pyarrow.parquet  # noqa: F401
 
 import corebayes as cb
-from corebayes.inputs import Columns, read_rows
+from corebayes.cli.inputs import Columns, read_rows
 from corebayes.rows import open_rows
 
 READ = {

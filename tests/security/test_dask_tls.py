@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes import cli
+from corebayes.cli import app as cli
 from corebayes.scan.dask import certificates
 from tests.coresets import logistic
 

@@ -20,12 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corebayes as cb
-from corebayes import files
 from corebayes.adapters.tables import to_csv
-from corebayes.check_coreset import check_coreset
-from corebayes.files import CorruptFile
+from corebayes.coreset import Coreset, CorruptFile, check_coreset, files
 from corebayes.rows import open_rows
-from corebayes.types import Block, Coreset
+from corebayes.types import Block
 
 rng = np.random.default_rng(4)
 FEATURES = rng.standard_normal((50, 3))

@@ -18,10 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import corebayes as cb
-from corebayes import cli
+from corebayes.cli import app as cli
 from corebayes.formula import Design
 from corebayes.formula.columns import read
 from corebayes.formula.rows import design_rows
+from corebayes.formula.stored import design_from_data
 from tests.formula.grammar import FORMULAS, check_same, table
 
 SLOW = [HealthCheck.too_slow]
@@ -206,7 +207,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_design_is_one_sentence(name):
     with pytest.raises(ValueError, match="the stored design cannot be used: ") as caught:
-        Design.from_data(hostile(HOSTILE[name]))
+        design_from_data(hostile(HOSTILE[name]))
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
 
 
@@ -218,7 +219,7 @@ def test_a_term_without_columns_costs_nothing():
     number = len(data["factors"])
     data["terms"] += [[[number - 2, False], [number - 1, True]]] * 9000
     began = time.process_time()
-    design = Design.from_data(data)
+    design = design_from_data(data)
     frame = table()
     X = design.apply(read(frame, design.needs))
     assert X.shape == (len(frame), len(plain_design().column_names))
@@ -228,7 +229,7 @@ def test_a_term_without_columns_costs_nothing():
 @pytest.mark.parametrize("data", [None, 3, "x", [], {}, [[]], {"formula": 1}])
 def test_what_is_no_design_is_one_sentence(data):
     with pytest.raises(ValueError, match="the stored design cannot be used: "):
-        Design.from_data(data)
+        design_from_data(data)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
@@ -248,7 +249,7 @@ def test_a_design_with_something_exchanged_is_a_design_or_a_sentence(data):
             break
         node = node[key]
     try:
-        Design.from_data(plain)
+        design_from_data(plain)
     except ValueError as error:
         assert "\n" not in str(error)
 

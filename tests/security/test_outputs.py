@@ -18,9 +18,9 @@ import pytest
 import corebayes as cb
 from corebayes import cli, outputs
 from corebayes.adapters.tables import to_csv, to_parquet
-from corebayes.data import atomic
-from corebayes.data.atomic import replacing, write_atomically
-from corebayes.outputs import OutputError, probe_folder, probe_output, write_or_keep
+from corebayes.coreset.files import atomic
+from corebayes.files.atomic import replacing, write_atomically
+from corebayes.files.outputs import OutputError, probe_folder, probe_output, write_or_keep
 from tests.coresets import logistic, weighted
 
 REPORT = importlib.import_module("corebayes.report.report")
@@ -102,7 +102,7 @@ def no_work(monkeypatch):
     monkeypatch.setattr(cb, "sample", work)
     monkeypatch.setattr(cli, "read_rows", work)
     monkeypatch.setattr(REPORT, "find_out", work)
-    monkeypatch.setattr("corebayes.demo.open_rows", work)
+    monkeypatch.setattr("corebayes.cli.demo.open_rows", work)
     monkeypatch.setattr("corebayes.experiments.reproduce.find_sources", work)
 
 
@@ -219,7 +219,7 @@ def test_draws_outlive_a_full_disk(small_disk, folder):
     """In a process of its own, since HDF5 may end it when a file cannot be closed."""
     program = f"""
 import corebayes as cb, sys
-from corebayes import cli
+from corebayes.cli import app as cli
 from pathlib import Path
 from tests.security.test_outputs import fill
 draw = cb.sample

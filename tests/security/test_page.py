@@ -21,6 +21,6 @@ def test_every_function_that_the_page_names_is_in_the_file_it_names():
 
 
 def test_options_that_the_page_names_exist():
-    from corebayes import cli
+    from corebayes.cli import app as cli
 
     assert cli.build.__annotations__["tls"] and "--tls keys" in PAGE

@@ -9,9 +9,8 @@ from corebayes.adapters.density_check import check_density
 from corebayes.adapters.export_pymc import density_of
 from corebayes.adapters.jax_model import import_jax
 from corebayes.adapters.pymc import PymcModel, adapt, initial_point
-from corebayes.check_coreset import check_coreset
+from corebayes.coreset import Coreset, check_coreset
 from corebayes.rows import Rows
-from corebayes.types import Coreset
 
 WEIGHT = "coreset_weight"
 # Families whose observations Bambi turns into something that its weights do not reach.

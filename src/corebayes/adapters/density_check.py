@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from corebayes.coreset import Coreset
 from corebayes.samplers.posterior import Posterior
-from corebayes.types import Array, Coreset
+from corebayes.types import Array
 
 NUM_POINTS = 5
 TOLERANCE = 1e-8

@@ -13,8 +13,8 @@ from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64
 from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
-from corebayes.check_coreset import check_coreset
-from corebayes.types import Array, Block, Coreset
+from corebayes.coreset import Coreset, check_coreset
+from corebayes.types import Array, Block
 
 
 def to_numpyro(coreset: Coreset) -> Callable[[], None]:

@@ -19,8 +19,8 @@ from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
 from corebayes.adapters.pymc import PymcModel, import_pymc, initial_point
 from corebayes.adapters.pymc_graph import RowInputs, import_dispatch, rebuild, to_jax
-from corebayes.check_coreset import check_coreset
-from corebayes.types import Array, Coreset
+from corebayes.coreset import Coreset, check_coreset
+from corebayes.types import Array
 
 WEIGHTS, POTENTIAL = "coreset_weight", "coreset_log_likelihood"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from corebayes.coreset import Coreset
 from corebayes.models.glm import GLM
-from corebayes.types import Coreset
 
 
 class GlmParts(NamedTuple):

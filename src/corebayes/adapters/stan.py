@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
-from corebayes.check_coreset import check_coreset
-from corebayes.data.atomic import write_atomically
+from corebayes.coreset import Coreset, check_coreset
+from corebayes.files.atomic import write_atomically
 from corebayes.models.glm import GLM
-from corebayes.types import Coreset
 
 PROGRAM = """data {{
   int<lower=0> M;

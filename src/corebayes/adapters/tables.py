@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.check_coreset import check_coreset
+from corebayes.coreset import Coreset, check_coreset
 from corebayes.data import layout
-from corebayes.data.atomic import write_atomically
 from corebayes.data.frames import import_pyarrow
-from corebayes.types import Coreset
+from corebayes.files.atomic import write_atomically
 
 # Where spreadsheets would begin to evaluate a text (OWASP, "CSV injection"): at the start of a
 # cell, or after what they may take for the end of one.

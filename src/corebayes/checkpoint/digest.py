@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from corebayes.scan.query import Pass, Shard
+from corebayes.scan.passes import Pass, Shard
 
 
 def pass_digest(work: Pass, shards: Sequence[Shard]) -> str:

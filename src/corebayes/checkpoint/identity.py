@@ -10,7 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from corebayes.checkpoint.store import CheckpointError
-from corebayes.types import Coreset, Data, Model
+from corebayes.coreset import Coreset
+from corebayes.types import Data, Model
 from corebayes.version import __version__
 
 ROWS_TRIED, DRAWS_TRIED = 5, 3

@@ -21,8 +21,8 @@ from corebayes.checkpoint.digest import pass_digest
 from corebayes.checkpoint.encoding import NotEncodable, decode, encode
 from corebayes.checkpoint.identity import Identity, check_same
 from corebayes.checkpoint.store import CheckpointError, Segment, Store, is_disk_full
-from corebayes.outputs import probe_folder
-from corebayes.scan.query import Pass, Shard
+from corebayes.files.outputs import probe_folder
+from corebayes.scan.passes import Pass, Shard
 
 # Longer answers, which have a number for every row, are not kept: the pass is done again.
 LARGEST_ANSWER = 1 << 22

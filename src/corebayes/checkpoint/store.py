@@ -21,8 +21,8 @@ import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corebayes.data.atomic import write_atomically
-from corebayes.sizes import written
+from corebayes.data.sizes import written
+from corebayes.files.atomic import write_atomically
 
 MAGIC = b"corebayes checkpoint 1\n"
 HASH_BYTES = 32

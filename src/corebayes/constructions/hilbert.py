@@ -19,7 +19,7 @@ import numpy as np
 from corebayes.constructions.construction import PRECISION
 from corebayes.problem import Problem
 from corebayes.scan.every_row import AllRows, Norms, joined
-from corebayes.scan.query import Query
+from corebayes.scan.passes import Query
 from corebayes.tangent.geometry import element_of, half_square, scanned_total
 from corebayes.tangent.monte_carlo import MonteCarlo, MonteCarloSpace
 from corebayes.tangent.weighting import Weighting

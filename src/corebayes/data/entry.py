@@ -11,7 +11,7 @@ from corebayes.data.arrays import ArrayData
 from corebayes.data.blocks import is_blocks, open_blocks
 from corebayes.data.checks import check_lengths
 from corebayes.data.columns import find, from_frame
-from corebayes.data.npy import is_npy, open_npy
+from corebayes.data.npy_files import is_npy, open_npy
 from corebayes.data.parquet_files import is_parquet, open_parquet
 from corebayes.data.queries import is_query, used_columns
 from corebayes.data.stored import StoredData

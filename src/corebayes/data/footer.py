@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from corebayes.data.limits import FileLimitError
+from corebayes.data.sizes import written
 from corebayes.data.thrift import I32, LIST, Compact
-from corebayes.sizes import written
 
 # pyarrow takes about twenty times a footer's length to hold it.
 FOOTER_SHARE = 20

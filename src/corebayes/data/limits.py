@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from corebayes.sizes import num_bytes, written
+from corebayes.data.sizes import num_bytes, written
 
 DEFAULT_LIMIT, VARIABLE = "100MB", "COREBAYES_LIMIT"
 

@@ -11,8 +11,8 @@ import numpy as np
 from corebayes.experiments.catalogue import NAMES
 from corebayes.experiments.datasets import EXTENT, HOUSES
 from corebayes.experiments.results import Quartiles, Results
-from corebayes.method_plots import FLOOR, line_style, place_of
-from corebayes.plots import BLACK, KL_LABEL, grid_lines, save_figure
+from corebayes.figures.methods import FLOOR, line_style, place_of
+from corebayes.figures.plots import BLACK, KL_LABEL, grid_lines, save_figure
 from corebayes.types import Array
 
 # Our default goes far below what the paper compares; the axis ends this factor below that.

@@ -21,8 +21,8 @@ from corebayes.experiments.geometry import (
     minimise,
     moving_plane,
 )
-from corebayes.method_plots import style_of
-from corebayes.plots import BLACK, grid_lines, note
+from corebayes.figures.methods import style_of
+from corebayes.figures.plots import BLACK, grid_lines, note
 from corebayes.types import Array, Indices
 
 MOST_ROWS = 5

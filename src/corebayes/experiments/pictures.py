@@ -14,8 +14,8 @@ from corebayes.experiments import catalogue
 from corebayes.experiments.datasets import HousePrices
 from corebayes.experiments.figures import Figure, house_heading, mark_points, which_houses
 from corebayes.experiments.measure import Yardstick
+from corebayes.figures.plots import BLACK, BLUE, GREY
 from corebayes.models.radial_basis import radial_basis
-from corebayes.plots import BLACK, BLUE, GREY
 from corebayes.rows import open_rows
 from corebayes.types import Array, Gaussian, Indices
 

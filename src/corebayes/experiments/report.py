@@ -6,10 +6,10 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from corebayes.data.atomic import write_atomically
 from corebayes.experiments.claims import Claim
 from corebayes.experiments.figures import Figure
 from corebayes.experiments.registry import DATASETS
+from corebayes.files.atomic import write_atomically
 from corebayes.report.html import Markup, document, element, escape, figure, section, table
 from corebayes.version import __version__
 

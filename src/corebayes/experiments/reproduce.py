@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corebayes.data.atomic import write_atomically
 from corebayes.experiments import geometry_figure, pictures, report
 from corebayes.experiments.catalogue import EXPERIMENTS, Sources, find_sources
 from corebayes.experiments.claims import Claim, all_claims
@@ -16,7 +15,8 @@ from corebayes.experiments.measure import coresets_of
 from corebayes.experiments.progress import Watcher
 from corebayes.experiments.results import Results
 from corebayes.experiments.trials import Store, Trial, plan, run_missing
-from corebayes.outputs import ROOM, probe_folder
+from corebayes.files.atomic import write_atomically
+from corebayes.files.outputs import ROOM, probe_folder
 
 NAMES = (*EXPERIMENTS, "geometry", "all")
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corebayes.data.atomic import write_atomically
+from corebayes.files.atomic import write_atomically
 from corebayes.types import Array
 
 

@@ -16,10 +16,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corebayes.data.atomic import write_atomically
 from corebayes.experiments.catalogue import Experiment, Sources, make_experiment
 from corebayes.experiments.measure import METHOD_SEEDS, run_trial
 from corebayes.experiments.registry import DATASETS
+from corebayes.files.atomic import write_atomically
 
 # What a trial's file must be made with to count.
 FORMAT = 1

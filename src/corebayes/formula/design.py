@@ -38,7 +38,7 @@ class Design:
     """A formula with what it found in a table: levels, means, knots.
 
     `apply` computes the columns of any rows from it, all at once or block by block. `to_data` is
-    plain JSON, and `from_data` takes nothing but that: no text in it is ever evaluated.
+    plain JSON, and `design_from_data` takes nothing but that: no text in it is ever evaluated.
     """
 
     formula: str
@@ -133,16 +133,6 @@ class Design:
             "terms": [[list(part) for part in term] for term in self.terms],
             "states": {name: list(state) for name, state in self.states.items()},
         }
-
-    @classmethod
-    def from_data(cls, data: Any) -> Design:
-        """The design that this is the JSON form of; anything else is one sentence."""
-        from corebayes.formula.stored import read_design
-
-        try:
-            return read_design(data)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"the stored design cannot be used: {error}") from None
 
     def _labels(self, number: int, reduced: bool) -> list[str]:
         """The names of the columns of a factor."""

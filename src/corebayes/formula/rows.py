@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from corebayes.coreset import Coreset
 from corebayes.data import frames, numbers
 from corebayes.data.arrays import ArrayData
 from corebayes.data.columns import find
 from corebayes.formula.columns import open_frame, read
 from corebayes.formula.design import Design, look
 from corebayes.formula.evaluate import Columns
+from corebayes.formula.stored import design_from_data
 from corebayes.rows import Rows, open_rows
-from corebayes.types import Coreset
 
 
 def design_rows(formula: str, frame: Any, *, counts: str | None = None) -> Rows:
@@ -43,7 +44,7 @@ def stored_design(coreset: Coreset) -> Design | None:
     data = coreset.provenance.get("design")
     if data is None:
         return None
-    design = Design.from_data(data)
+    design = design_from_data(data)
     if ("X" not in coreset.rows.fields) or coreset.rows.X.shape[1:] != (len(design.column_names),):
         raise ValueError("the stored design cannot be used: its columns are not the coreset's")
     return design

@@ -85,3 +85,11 @@ def _states(data: Any, nodes: list[Node]) -> dict[str, State]:
     if states.keys() != entries.keys():
         raise ValueError("there are states of transforms that are not in the design")
     return states
+
+
+def design_from_data(data: Any) -> Design:
+    """The design that this is the JSON form of; anything else is one sentence."""
+    try:
+        return read_design(data)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the stored design cannot be used: {error}") from None

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corebayes.data.warn import warn
 from corebayes.models.rank import describe_deficiency
 from corebayes.types import Array, Block, Data, Indices
 
-if TYPE_CHECKING:
-    from corebayes.models.glm import GLM
+
+class Regression(Protocol):
+    """The part of a GLM that the check needs."""
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]: ...
+
+    def design(self, block: Block) -> Array: ...
+
+    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]: ...
 
 
 def coefficient_names(data: Data, *, intercept: bool) -> tuple[str, ...]:
@@ -59,7 +71,7 @@ class Targets:
     Rows that count zero times are passed over. Cost: N·d² flops.
     """
 
-    model: GLM
+    model: Regression
     rank: bool = True
     """Whether dependent columns are looked for."""
     block_rows: int = 4096

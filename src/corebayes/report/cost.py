@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.coreset import Coreset
 from corebayes.rows import Rows
 from corebayes.scan.inline import one_blas_thread
-from corebayes.types import Array, Block, Coreset, Model
+from corebayes.types import Array, Block, Model
 
 # Rows on which the price of all rows is measured; more would only take longer.
 MEASURED_ROWS = 20_000

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.build import build_path
+from corebayes.coreset import Coreset
 from corebayes.diagnostics import gaussian_kl
 from corebayes.rows import Rows
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
-from corebayes.types import Array, Coreset, Gaussian, Model, Points
+from corebayes.types import Array, Gaussian, Model, Points
 
 UNIFORM_SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 NUM_TRIALS = 5

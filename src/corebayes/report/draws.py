@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.coreset import Coreset
+from corebayes.report.summary import describe
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.nuts import NUTS, import_nutpie
 from corebayes.samplers.posterior import Posterior
-from corebayes.summary import describe
-from corebayes.types import Array, Coreset
+from corebayes.types import Array
 
 NUM_CHAINS, NUM_TUNE = 4, 500
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from corebayes.plots import smooth_density
+from corebayes.coreset import Coreset
+from corebayes.figures.plots import smooth_density
 from corebayes.report import svg
 from corebayes.report.cost import duration
 from corebayes.report.curves import Curve
@@ -12,7 +13,7 @@ from corebayes.report.draws import Parameter
 from corebayes.report.findings import Sizes
 from corebayes.report.landscape import Landscape
 from corebayes.report.svg import Scale, number, spanning
-from corebayes.types import Array, Coreset, Estimate
+from corebayes.types import Array, Estimate
 
 SIZE = 420, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 410, 28, 252

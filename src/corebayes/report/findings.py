@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.certificate import Certificate
-from corebayes.certify import MAX_PARETO_K, certify, check_same_data
+from corebayes.certify.certificate import Certificate
+from corebayes.certify.measure import MAX_PARETO_K, certify, check_same_data
 from corebayes.constructions import AnnealedSparseVI
+from corebayes.coreset import Coreset
 from corebayes.diagnostics import log_ratios
 from corebayes.report import curves
 from corebayes.report.cost import Cost, gradient_costs
@@ -18,8 +19,8 @@ from corebayes.report.draws import Drawn, Parameter, draw, importance_shares, pa
 from corebayes.report.landscape import Landscape, landscape
 from corebayes.rows import Rows
 from corebayes.samplers.laplace import full_posterior
-from corebayes.steps import Steps
-from corebayes.types import Array, Coreset
+from corebayes.types import Array
+from corebayes.watch.steps import Steps
 
 # A build that took longer is not repeated for a figure.
 CHEAP_SECONDS = 30.0

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.coreset import Coreset
 from corebayes.rows import Rows
-from corebayes.types import Array, Block, Coreset
+from corebayes.types import Array, Block
 
 NUM_SHOWN = 2000
 

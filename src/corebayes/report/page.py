@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.coreset import Coreset
 from corebayes.report import sections
 from corebayes.report.cost import duration
 from corebayes.report.findings import Findings
 from corebayes.report.html import Markup, document, element
 from corebayes.report.svg import number
-from corebayes.types import Coreset
 from corebayes.version import __version__
 
 NO_ROWS = (

@@ -8,17 +8,16 @@ from os import PathLike
 from typing import Any
 
 from corebayes.arguments import checked_positive, checked_seed, checked_whole
-from corebayes.certificate import Certificate
-from corebayes.check_coreset import check_coreset
-from corebayes.data.atomic import write_atomically
+from corebayes.certify.certificate import Certificate
+from corebayes.coreset import Coreset, check_coreset
+from corebayes.files.atomic import write_atomically
+from corebayes.files.outputs import probe_output, write_or_keep
 from corebayes.formula.rows import as_built
-from corebayes.outputs import probe_output, write_or_keep
 from corebayes.report.findings import Findings, find_out
 from corebayes.report.html import escape
 from corebayes.report.page import page
-from corebayes.scan.query import Executor
-from corebayes.steps import show_steps
-from corebayes.types import Coreset
+from corebayes.scan.passes import Executor
+from corebayes.watch.steps import show_steps
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.coreset import Coreset
 from corebayes.report import figures
 from corebayes.report.cost import duration
 from corebayes.report.draws import NUM_TUNE, Parameter
@@ -13,7 +14,7 @@ from corebayes.report.findings import Findings, Measured
 from corebayes.report.html import MISSING, Markup, element, figure, section, table
 from corebayes.report.landscape import flat
 from corebayes.report.svg import number
-from corebayes.types import Array, Coreset
+from corebayes.types import Array
 
 MOST_MARGINALS, MOST_PARAMETERS = 15, 100
 MOST_ROWS, MOST_COLUMNS = 20, 8

@@ -20,7 +20,8 @@ from corebayes.rows import open_rows
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.newton import newton
 from corebayes.samplers.posterior import Posterior
-from corebayes.scan.query import Derivatives, Executor, Slopes
+from corebayes.scan.passes import Executor
+from corebayes.scan.query import Derivatives, Slopes
 from corebayes.types import Array, Block, Gaussian, Model
 
 # A log density that falls by this many times what a Gaussian's would has another shape.

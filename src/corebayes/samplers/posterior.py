@@ -7,7 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from corebayes.types import Array, Block, Coreset, Model
+from corebayes.coreset import Coreset
+from corebayes.types import Array, Block, Model
 
 
 @dataclass(frozen=True, eq=False)

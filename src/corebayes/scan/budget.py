@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from corebayes.data.arrays import row_bytes
+from corebayes.data.sizes import num_bytes, written
 from corebayes.data.table import Table
-from corebayes.scan.query import BLOCK_VALUES, Query
-from corebayes.sizes import num_bytes, written
+from corebayes.scan.passes import BLOCK_VALUES, Query
 
 # What Python, NumPy, SciPy, pyarrow and numba take before any row is read: 262 MB measured; and
 # what drawing with NUTS takes beside them: 215 MB with nutpie and all that it loads.

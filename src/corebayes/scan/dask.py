@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from corebayes.scan.dispatch import Event, checked_deadline, dispatch
 from corebayes.scan.inline import one_blas_thread
-from corebayes.scan.query import Pass, Shard
+from corebayes.scan.passes import Pass, Shard
 from corebayes.scan.shipping import packed
 
 # Longer parcels are scattered once instead of sent with every task.

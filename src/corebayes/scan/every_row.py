@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.scan.query import rows_of_width
+from corebayes.scan.passes import rows_of_width
 from corebayes.types import Array, Block, Indices, Points, TangentSpace
 
 Pieces = tuple[Array, ...]

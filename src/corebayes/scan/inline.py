@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from corebayes.deadline import current_deadline
-from corebayes.scan.query import Pass, Shard
+from corebayes.scan.passes import Pass, Shard
 
 
 @dataclass(frozen=True)

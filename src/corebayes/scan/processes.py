@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from corebayes.scan.dispatch import Event, checked_deadline, dispatch
-from corebayes.scan.query import Pass, Shard
+from corebayes.scan.passes import Pass, Shard
 from corebayes.scan.shipping import packed
 
 # One thread each: the processes share the cores, and sums must not depend on their number.

@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from corebayes.scan.query import Pass, Shard
+from corebayes.scan.passes import Pass, Shard
 from corebayes.scan.shipping import packed_error
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.models.special import scratch
-from corebayes.scan.query import rows_of_width
+from corebayes.scan.passes import rows_of_width
 from corebayes.types import Array, Indices
 
 ROOT_2, ROOT_6 = np.sqrt(2.0), np.sqrt(6.0)

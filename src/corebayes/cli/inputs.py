@@ -12,6 +12,7 @@ import numpy as np
 
 import corebayes as cb
 from corebayes.constructions import Construction, exported
+from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import as_limit
 from corebayes.data.npy_header import check_archive
@@ -21,8 +22,8 @@ from corebayes.formula.rows import design_rows, rows_of, stored_design
 from corebayes.formula.tokens import shorten
 from corebayes.models import BUILT_IN, GLM, NormalPriorModel
 from corebayes.rows import Rows, open_rows
-from corebayes.scan.query import Executor
-from corebayes.types import Coreset, Model
+from corebayes.scan.passes import Executor
+from corebayes.types import Model
 
 
 class ModelOptions(NamedTuple):

@@ -10,15 +10,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 import corebayes as cb
-from corebayes.outputs import probe_folder, write_or_keep
-from corebayes.plots import draw_kl, draw_marginals, save_figure
+from corebayes.coreset import Coreset
+from corebayes.figures.plots import draw_kl, draw_marginals, save_figure
+from corebayes.files.outputs import probe_folder, write_or_keep
 from corebayes.report.cost import duration, gradient_seconds, shortest_seconds
 from corebayes.report.curves import Curve, coreset_curve, laplace_kl, uniform_curve
 from corebayes.rows import Rows, open_rows
 from corebayes.samplers.laplace import full_posterior
 from corebayes.samplers.posterior import Posterior
-from corebayes.steps import show_steps
-from corebayes.types import Array, Coreset, Gaussian, Model, Points
+from corebayes.types import Array, Gaussian, Model, Points
+from corebayes.watch.steps import show_steps
 
 # Unequal in size and sign, so that a mistake in either would show.
 COEFFICIENTS = (1.5, -0.8, 0.4, 0.1, -0.3, 0.9, -1.2, 0.2, 0.6)

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from corebayes.data.atomic import destination, naming, temporary_name
+from corebayes.files.atomic import destination, naming, temporary_name
 
 # More than a coreset, a page or a figure takes.
 ROOM = 1 << 20

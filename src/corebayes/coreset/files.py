@@ -20,13 +20,13 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.check_coreset import check_coreset
 from corebayes.data import layout
-from corebayes.data.atomic import write_atomically
 from corebayes.data.footer import FOOTER_SHARE, check_pages, footer_bytes
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import FileLimitError, as_limit, check_within
-from corebayes.types import Block, Coreset, Model
+from corebayes.files.atomic import write_atomically
+from corebayes.models import BUILT_IN, from_config
+from corebayes.types import Block, Model
 
 FORMAT = 1
 KEY = b"corebayes"
@@ -45,13 +45,12 @@ class CorruptFile(ValueError):  # noqa: N818 - it is the file that is wrong, not
     """The file does not hold a coreset as `save` wrote it."""
 
 
-def save(coreset: Coreset, path: str | os.PathLike[str]) -> None:
-    """Write a coreset to a Parquet file, whole or not at all.
+def write_coreset(coreset: Any, path: str | os.PathLike[str]) -> None:
+    """Write a checked coreset to a Parquet file, whole or not at all.
 
     Columns are called as `provenance["column_names"]` and `provenance["target_name"]` say, else
     x0, x1, … and y. A model without `config()` is saved by its name only: see `load`.
     """
-    check_coreset(coreset, as_built=True)
     fields = layout.plan(
         coreset.rows,
         column_names=coreset.provenance.get("column_names") or (),
@@ -78,39 +77,28 @@ def save(coreset: Coreset, path: str | os.PathLike[str]) -> None:
     write_atomically(path, _to_parquet(_plain(content, "coreset"), columns))
 
 
-def load(
-    path: str | os.PathLike[str],
-    model: Model | None = None,
-    *,
-    limit: str | int | None = None,
-) -> Coreset:
-    """Read a coreset back bit for bit, or raise `CorruptFile`.
-
-    A model made of Python functions is not in the file, since files hold no code: pass it as
-    `model`. Tuples and arrays in trace and provenance come back as lists, as JSON has them.
-    A file that would take more than `limit` bytes ("100MB", or what the environment variable
-    COREBAYES_LIMIT says) is refused before they are allocated.
-    """
+def read_coreset(
+    path: str | os.PathLike[str], model: Model | None, limit: str | int | None
+) -> dict[str, Any]:
+    """The arguments of a `Coreset`, as the file has them; see `load`."""
     num_bytes = as_limit(limit)
     content, columns = _read(path, num_bytes)
     model = _rebuild_model(path, content.get("model"), model, num_bytes)
     try:
         fields = _fields(content["fields"], columns)
-        coreset = Coreset(
-            indices=columns["row_id"].astype(np.int64, casting="safe"),
-            weights=columns["weight"].astype(np.float64, casting="safe"),
-            rows=Block(layout.restore(columns, fields), columns.get("count")),
-            model=model,
-            num_rows=content["num_rows"],
-            total_count=content["total_count"],
-            reason=content["reason"],
-            trace=tuple(content["trace"]),
-            provenance=content["provenance"],
-        )
-        check_coreset(coreset, as_built=True)
+        return {
+            "indices": columns["row_id"].astype(np.int64, casting="safe"),
+            "weights": columns["weight"].astype(np.float64, casting="safe"),
+            "rows": Block(layout.restore(columns, fields), columns.get("count")),
+            "model": model,
+            "num_rows": content["num_rows"],
+            "total_count": content["total_count"],
+            "reason": content["reason"],
+            "trace": tuple(content["trace"]),
+            "provenance": content["provenance"],
+        }
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise CorruptFile(f"{path} does not hold a valid coreset: {_short(error)}") from error
-    return coreset
+        raise CorruptFile(f"{path} does not hold a valid coreset: {first_line(error)}") from error
 
 
 def _fields(described: Any, columns: Columns) -> list[layout.Field]:
@@ -155,8 +143,6 @@ def _rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Mo
                 f"not for a {type(model).__name__} with {model.dim}"
             )
         return model
-    from corebayes.models import BUILT_IN, from_config
-
     if config is None or name not in BUILT_IN:
         raise ValueError(
             f"{path} is for a {_printable(name)}, whose functions a file cannot hold: "
@@ -170,7 +156,7 @@ def _rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Mo
         return from_config(name, config)
     except Exception as error:
         raise CorruptFile(
-            f"{path}: its model {name!r} cannot be made again: {_short(error)}"
+            f"{path}: its model {name!r} cannot be made again: {first_line(error)}"
         ) from error
 
 
@@ -220,7 +206,9 @@ def _read(path: str | os.PathLike[str], limit: int) -> tuple[Content, Columns]:
         except (CorruptFile, FileLimitError, ImportError):
             raise
         except Exception as error:
-            raise CorruptFile(f"{path} is damaged and cannot be read: {_short(error)}") from error
+            raise CorruptFile(
+                f"{path} is damaged and cannot be read: {first_line(error)}"
+            ) from error
     if found != written:
         raise CorruptFile(f"{path} is damaged: its content does not match its SHA-256")
     if version > FORMAT:
@@ -287,7 +275,7 @@ def _decoded(source: Any) -> Columns:
     return columns
 
 
-def _short(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """The first line of a message, which may quote what is in the file."""
     text = f"there is no entry {error}" if isinstance(error, LookupError) else str(error)
     return _printable((text.splitlines() or [type(error).__name__])[0][:300])

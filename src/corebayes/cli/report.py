@@ -7,24 +7,20 @@ from pathlib import Path
 from typing import Annotated
 
 from rich.console import Console
-from typer import Argument, Option
+from typer import Option
 
-from corebayes.files import load
-from corebayes.inputs import columns_of, make_executor, read_rows
-from corebayes.outputs import probe_output
+from corebayes.cli.inputs import columns_of, make_executor, read_rows
+from corebayes.cli.options import CoresetFile, Counts, Memory, Scheduler, Seed, Tls, Workers
+from corebayes.coreset import load
+from corebayes.files.outputs import probe_output
 from corebayes.report import report as write_report
-from corebayes.steps import show_steps
+from corebayes.watch.steps import show_steps
 
 EXAMPLE = "Example: corebayes report coreset.parquet --data rows.parquet --out report.html"
 
-Tls = Annotated[
-    Path | None,
-    Option(help="Folder with ca.pem, cert.pem and key.pem, for --dask tls://host:8786."),
-]
-
 
 def report(
-    coreset: Annotated[Path, Argument(help="A coreset that `corebayes build` wrote.")],
+    coreset: CoresetFile,
     data: Annotated[
         str | None,
         Option(help="The rows it was built from.", show_default="none: say what is missing"),
@@ -33,21 +29,17 @@ def report(
     title: Annotated[str, Option(help="The heading of the page.")] = "Coreset report",
     target: Annotated[str | None, Option(help="Column to predict, if not as built.")] = None,
     features: Annotated[str | None, Option(help="Columns to predict from, as a,b,c.")] = None,
-    counts: Annotated[str | None, Option(help="Column that says how often a row counts.")] = None,
+    counts: Counts = None,
     formula: Annotated[
         str | None, Option(help="In the place of these, if not as built: 'y ~ x1 + C(g)'.")
     ] = None,
     draws: Annotated[int, Option(help="Draws to measure on.")] = 1000,
     tol: Annotated[float, Option(help="Largest KL, in nats, to certify.")] = 0.02,
-    seed: Annotated[int, Option(help="The same seed gives the same result.")] = 1,
-    workers: Annotated[int | None, Option(help="Worker processes.", show_default="threads")] = None,
-    scheduler: Annotated[
-        str | None, Option("--dask", help="Address of a Dask scheduler, as tcp://host:8786.")
-    ] = None,
+    seed: Seed = 1,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     tls: Tls = None,
-    memory: Annotated[
-        str | None, Option(help="Memory that a process may take, as 500MB.", show_default="none")
-    ] = None,
+    memory: Memory = None,
     as_json: Annotated[
         bool, Option("--json", help="Print one JSON object and nothing else.")
     ] = False,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.data.atomic import write_atomically
+from corebayes.files.atomic import write_atomically
 from corebayes.types import Array, Estimate, Gaussian
 
 BLUE, ORANGE, GREY, BLACK = "#0072B2", "#D55E00", "#9A9A9A", "#333333"

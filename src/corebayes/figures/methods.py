@@ -14,7 +14,7 @@ import numpy as np
 
 from corebayes.constructions import Construction, exported
 from corebayes.constructions.construction import Style
-from corebayes.plots import GREY, KL_LABEL, grid_lines, note, save_figure
+from corebayes.figures.plots import GREY, KL_LABEL, grid_lines, note, save_figure
 from corebayes.types import Array
 
 # A log axis has no room for less, and a KL this small is round-off.

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.check_coreset import has_learned_rows
-from corebayes.types import Coreset, Estimate
+from corebayes.coreset import Coreset
+from corebayes.coreset.check import has_learned_rows
+from corebayes.types import Estimate
 
 
 @dataclass(frozen=True, kw_only=True)

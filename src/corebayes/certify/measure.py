@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from corebayes import certificate
 from corebayes.arguments import checked_positive, checked_seed, checked_whole
-from corebayes.certificate import Certificate
-from corebayes.check_coreset import check_coreset
+from corebayes.certify import certificate
+from corebayes.certify.certificate import Certificate
+from corebayes.certify.modes import NEGLIGIBLE, prior_starts, unvisited_mode
+from corebayes.coreset import Coreset, check_coreset
 from corebayes.diagnostics import log_ratios
 from corebayes.formula.rows import as_built
-from corebayes.modes import NEGLIGIBLE, prior_starts, unvisited_mode
 from corebayes.rows import Rows
 from corebayes.samplers.convergence import (
     HEAVY,
@@ -47,8 +47,8 @@ from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
-from corebayes.scan.query import Executor
-from corebayes.types import Array, Coreset, Estimate
+from corebayes.scan.passes import Executor
+from corebayes.types import Array, Estimate
 
 # Chains disagree beyond this R̂, tails are too heavy beyond this k̂, and fewer draws than this
 # cannot be told from one another.

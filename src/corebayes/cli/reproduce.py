@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from corebayes.interrupts import exit_code
+from corebayes.watch.interrupts import exit_code
 
 EXAMPLE = "Example: corebayes reproduce all --trials 10 --out results/reproduce"
 

@@ -7,9 +7,9 @@ from numbers import Integral
 from typing import Any, cast
 
 from corebayes.arguments import checked_whole
-from corebayes.check_coreset import check_coreset
 from corebayes.constructions.construction import Construction
-from corebayes.types import Coreset, Data
+from corebayes.coreset import Coreset, check_coreset
+from corebayes.types import Data
 
 
 def check_method(method: Any) -> None:

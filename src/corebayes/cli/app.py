@@ -2,50 +2,61 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import math
 import os
 import re
 import shlex
 import sys
-import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from typer import Argument, Option
+from typer import Option
 
 import corebayes as cb
 from corebayes.checkpoint import check_folder
-from corebayes.data.atomic import replacing
-from corebayes.data.frames import import_pyarrow
-from corebayes.experiments import command as experiments
-from corebayes.inputs import (
+from corebayes.cli import certify as certificates
+from corebayes.cli import report as reports
+from corebayes.cli import reproduce as experiments
+from corebayes.cli import sample as samples
+from corebayes.cli.inputs import (
     METHODS,
     MODELS,
     Columns,
     ModelOptions,
-    columns_of,
     make_executor,
     make_method,
     make_model,
-    read_rows,
     split,
 )
-from corebayes.interrupts import exit_code, is_interrupt
-from corebayes.logs import FORMS, JsonLines, logger, write_lines
-from corebayes.outputs import ROOM, probe_output, write_or_keep
-from corebayes.report import command as reports
+from corebayes.cli.options import (
+    Counts,
+    Features,
+    Formula,
+    Json,
+    Log,
+    Memory,
+    OnBad,
+    RowsFile,
+    Scheduler,
+    Seed,
+    Target,
+    Tls,
+    Workers,
+    make_console,
+    print_json,
+    read,
+)
+from corebayes.coreset import Coreset
+from corebayes.data.frames import import_pyarrow
+from corebayes.files.outputs import probe_output, write_or_keep
 from corebayes.rows import Rows
-from corebayes.steps import show_steps
-from corebayes.types import Coreset
+from corebayes.watch.interrupts import exit_code, is_interrupt
+from corebayes.watch.logs import JsonLines, logger, write_lines
 
 # A paragraph is a line of help.
 START = """Start with: corebayes demo
@@ -71,40 +82,6 @@ INTERRUPTED = 130
 NOTHING = "interrupted, nothing was written"
 # From so many rows on a build says beforehand what it will cost.
 MANY_ROWS = 1_000_000
-
-RowsFile = Annotated[
-    str,
-    Argument(
-        help="Rows: .parquet (a file, a folder, 'rows/*.parquet' or an address such as "
-        "s3://bucket/rows), .csv, .npz (arrays X and y) or .npy (a matrix)."
-    ),
-]
-CoresetFile = Annotated[Path, Argument(help="A coreset that `corebayes build` wrote.")]
-Target = Annotated[str | None, Option(help="Column to predict (a number for .npy).")]
-Features = Annotated[
-    str | None, Option(help="Columns to predict from, as a,b,c.", show_default="all others")
-]
-Counts = Annotated[str | None, Option(help="Column that says how often a row counts.")]
-Formula = Annotated[str | None, Option(help="In the place of these: 'y ~ x1 + log(x2) + C(g)'.")]
-OnBad = Annotated[str, Option(help="Rows with missing values: raise (an error) or drop.")]
-Seed = Annotated[int, Option(help="The same seed gives the same result.")]
-Workers = Annotated[int | None, Option(help="Worker processes.", show_default="threads")]
-Scheduler = Annotated[
-    str | None, Option("--dask", help="Address of a Dask scheduler, as tcp://host:8786.")
-]
-Memory = Annotated[
-    str | None,
-    Option(help="What the process may take in all, as 500MB.", show_default="a few blocks of rows"),
-]
-Log = Annotated[
-    str | None,
-    Option(
-        help=f"One line a step on standard error: {' or '.join(FORMS)}.",
-        envvar="COREBAYES_LOG",
-        show_default="none",
-    ),
-]
-Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
 
 
 def run(arguments: list[str]) -> NoReturn:
@@ -177,7 +154,7 @@ def build(
     on_bad: OnBad = "raise",
     workers: Workers = None,
     scheduler: Scheduler = None,
-    tls: reports.Tls = None,
+    tls: Tls = None,
     checkpoint: Annotated[
         Path | None,
         Option(help="Folder that keeps the work; the same command goes on from there."),
@@ -206,7 +183,7 @@ def build(
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
     columns = Columns(target, split(features), counts, on_bad, formula)
-    data = _read(rows, columns)
+    data = read(rows, columns)
     _announce(data, construction, size)
     with make_executor(workers, scheduler, tls) as executor:
         coreset = cb.build(
@@ -236,95 +213,8 @@ def build(
         raise _Interrupted(f"interrupted, the {coreset.size} rows so far are in {out}{again}")
 
 
-@app.command(
-    epilog="Example: corebayes sample coreset.parquet --draws 1000 --chains 4 --out posterior.nc"
-)
-def sample(
-    coreset: CoresetFile,
-    draws: Annotated[int, Option(help="Draws of each chain.")] = 1000,
-    chains: Annotated[int, Option(help="Chains.")] = 4,
-    seed: Seed = 0,
-    out: Annotated[Path | None, Option(help="Where to write the draws (.nc, for ArviZ).")] = None,
-    as_json: Json = False,
-) -> None:
-    """Draw from the coreset posterior with NUTS and summarise it."""
-    loaded = cb.load(coreset)
-    if out is not None:
-        # Eight bytes for every number of a draw, of which seven say how it went.
-        probe_output(out, ".nc", num_bytes=ROOM + 8 * draws * chains * (loaded.model.dim + 7))
-        _import_netcdf()
-    began = time.perf_counter()
-    with show_steps() as steps:
-        steps.begin("sampling the coreset posterior")
-        draw_data = cb.sample(loaded, draws=draws, chains=chains, seed=seed, progress=False)
-    seconds = time.perf_counter() - began
-    if out is not None:
-        write_or_keep(partial(_write_netcdf, draw_data), out, "the file of draws")
-    from corebayes.summary import summarise
-
-    parameters = summarise(draw_data.posterior)
-    divergences = int(draw_data.sample_stats["diverging"].sum())
-    if as_json:
-        _print_json(
-            command="sample",
-            coreset=str(coreset),
-            out=None if out is None else str(out),
-            draws=draws,
-            chains=chains,
-            seed=seed,
-            seconds=seconds,
-            divergences=divergences,
-            parameters=parameters,
-        )
-        return
-    console = _console()
-    console.print(_summary_table(parameters))
-    console.print(f"{chains} chains of {draws:,} draws, {divergences} divergences, {seconds:.1f} s")
-    if out is not None:
-        console.print(f"Draws are in {out}")
-
-
-@app.command(epilog="Example: corebayes certify coreset.parquet rows.parquet")
-def certify(
-    coreset: CoresetFile,
-    rows: RowsFile,
-    target: Target = None,
-    features: Features = None,
-    counts: Counts = None,
-    formula: Formula = None,
-    draws: Annotated[int, Option(help="Fresh draws to measure on.")] = 1000,
-    tol: Annotated[float, Option(help="Largest KL, in nats, to certify.")] = 0.02,
-    seed: Seed = 1,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    tls: reports.Tls = None,
-    memory: Memory = None,
-    as_json: Json = False,
-) -> int:
-    """Measure how far the coreset posterior is from the full one. Exit code 1: not certified.
-
-    The columns are those the coreset was built with unless others are named.
-    """
-    loaded = cb.load(coreset)
-    data = _read(rows, columns_of(loaded, target, features, counts, formula))
-    with make_executor(workers, scheduler, tls) as executor, show_steps() as steps:
-        steps.begin("certifying")
-        if memory is None:
-            executor = steps.watch(executor or data.executor)
-        certificate = cb.certify(
-            loaded, data, draws=draws, tol=tol, seed=seed, memory=memory, executor=executor
-        )
-    if as_json:
-        _print_json(command="certify", coreset=str(coreset), rows=rows, **certificate.to_dict())
-    else:
-        colour = "green" if certificate.certified else "yellow"
-        verdict, _, details = str(certificate).partition("\n")
-        console = _console()
-        console.print(verdict, style=f"bold {colour}", soft_wrap=True)
-        console.print(details, soft_wrap=True)
-    return 0 if certificate.certified else 1
-
-
+app.command(epilog=samples.EXAMPLE)(samples.sample)
+app.command(epilog=certificates.EXAMPLE)(certificates.certify)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 
@@ -339,11 +229,11 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Compress generated data, sample, certify and compare with all rows."""
-    from corebayes.demo import run_demo
+    from corebayes.cli.demo import run_demo
 
     if rows < 1000:
         raise ValueError(f"--rows must be at least 1000 to show anything, got {rows}")
-    console = Console(stderr=True, highlight=False, markup=False) if as_json else _console()
+    console = Console(stderr=True, highlight=False, markup=False) if as_json else make_console()
     report = run_demo(
         num_rows=10_000 if quick else rows,
         size=size,
@@ -352,7 +242,7 @@ def demo(
         say=lambda text: console.print(text, soft_wrap=True),
     )
     if as_json:
-        _print_json(command="demo", **report)
+        print_json(command="demo", **report)
 
 
 def _announce(data: Rows, construction: Any, size: int | None) -> None:
@@ -402,9 +292,9 @@ def _described(coreset: Coreset, out: Path) -> dict[str, Any]:
 
 def _print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
-        _print_json(**description)
+        print_json(**description)
         return
-    console = _console()
+    console = make_console()
     size, num_rows = description["size"], description["num_rows"]
     console.print(f"{size:,} of {num_rows:,} rows are in {description['out']}", style="bold")
     console.print(f"  model    {description['model']}, {len(description['parameters'])} parameters")
@@ -416,46 +306,6 @@ def _print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
             soft_wrap=True,
         )
     console.print(f"  time     {description['seconds']:.2f} s")
-
-
-def _summary_table(parameters: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("parameter")
-    for name in list(parameters[0])[1:]:
-        table.add_column(name, justify="right")
-    for entry in parameters:
-        name, mean, sd, low, high, ess, rhat = entry.values()
-        cells = [f"{value:.4g}" for value in (mean, sd, low, high)]
-        table.add_row(name, *cells, f"{ess:,.0f}", f"{rhat:.3f}")
-    return table
-
-
-def _import_netcdf() -> None:
-    """Before there are draws to write."""
-    try:
-        importlib.import_module("h5netcdf")
-    except ImportError as error:
-        error.add_note('writing draws needs h5netcdf: pip install "corebayes[sample]"')
-        raise
-
-
-def _write_netcdf(draw_data: Any, out: Path) -> None:
-    with replacing(out) as path:
-        draw_data.to_netcdf(str(path))
-
-
-def _read(rows: str, columns: Columns) -> Rows:
-    with show_steps() as steps:
-        steps.begin("reading the rows")
-        return read_rows(rows, columns)
-
-
-def _console() -> Console:
-    return Console(highlight=False, markup=False)
-
-
-def _print_json(**content: Any) -> None:
-    print(json.dumps(content, allow_nan=False))
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:

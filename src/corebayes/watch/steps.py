@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from corebayes.progress import is_watched
 from corebayes.scan.inline import Inline
-from corebayes.scan.query import Executor, Pass, Shard
+from corebayes.scan.passes import Executor, Pass, Shard
+from corebayes.watch.progress import is_watched
 
 
 @dataclass(frozen=True)

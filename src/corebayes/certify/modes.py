@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from corebayes.coreset import Coreset
 from corebayes.rows import Rows
 from corebayes.samplers.laplace import asked_posterior, prior_fit
 from corebayes.samplers.mode_search import (
@@ -21,7 +22,7 @@ from corebayes.samplers.mode_search import (
 )
 from corebayes.samplers.posterior import Posterior
 from corebayes.scan.query import Derivatives
-from corebayes.types import Array, Block, Coreset, Model
+from corebayes.types import Array, Block, Model
 
 NUM_STARTS = 12
 # Rows of the subsample on which modes of π are looked for before any further pass.

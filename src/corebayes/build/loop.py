@@ -1,0 +1,147 @@
+"""`build` and `build_path`: what a person calls, and the loop of every construction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from corebayes.arguments import checked_positive, checked_seed
+from corebayes.build.arguments import (
+    check_can_start,
+    check_enough_rows,
+    check_method,
+    checked_size,
+    checked_sizes,
+)
+from corebayes.build.run import Run, Tolerance, starting_points
+from corebayes.checkpoint import check_folder
+from corebayes.constructions import AnnealedSparseVI, Construction
+from corebayes.coreset import Coreset
+from corebayes.deadline import time_limit
+from corebayes.rows import open_rows
+from corebayes.scan.inline import one_blas_thread
+from corebayes.scan.passes import Executor
+from corebayes.types import Model, WeightedPoints
+from corebayes.watch.progress import make_progress
+
+
+def build(
+    model: Model,
+    data: Any,
+    *,
+    size: int | str | None = None,
+    tol: float | None = None,
+    method: Construction | None = None,
+    seed: int = 0,
+    start: Coreset | None = None,
+    progress: bool | None = None,
+    max_time: float | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    memory: str | int | None = None,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    counts: Any = None,
+    on_bad: str = "raise",
+    executor: Executor | None = None,
+) -> Coreset:
+    """A few weighted rows whose posterior is close to the posterior of all rows.
+
+    `data` is what `corebayes.open` gives, or whatever it takes: (X, y), an array, a mapping of
+    arrays, a table, files (with `target`, `features` and `counts` as column names). Stops at
+    `size` rows; or when two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` (without a size
+    the coreset grows until they do); or after `max_time` seconds; or when the method has nothing
+    left to do. The coreset's `reason` says which. Ctrl-C returns the coreset so far; so does the
+    end of `max_time`, or a TimeoutError when there is none yet. The same arguments give the same
+    coreset.
+
+    With `start`, an earlier coreset of the same data, the construction goes on from its rows and
+    weights. With `checkpoint`, a folder, the answers of all passes are kept there as they come, and
+    the same call after any interruption goes on where they end, to the same bits. `memory`, such as
+    "500MB", is what the process may take in all; see `scan/budget.py`.
+    """
+    size = checked_size(size, tol)
+    tol = checked_positive("tol", tol)
+    max_time = checked_positive("max_time", max_time)
+    seed = checked_seed(seed)
+    check_folder(checkpoint)
+    method = method or AnnealedSparseVI()
+    check_method(method)
+    check_can_start(method, start, size)
+    with one_blas_thread(), time_limit(max_time) as limit:
+        rows = open_rows(
+            data,
+            target=target,
+            features=features,
+            counts=counts,
+            on_bad=on_bad,
+            memory=memory,
+            executor=executor,
+        )
+        check_enough_rows(size, rows)
+        if start is not None:
+            rows.want(start.indices)
+        run = Run.of(model, rows, method, seed, limit)
+        begun = None if start is None else f"a coreset of {start.size} rows"
+        run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
+        points = None if start is None else starting_points(start, rows)
+        with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
+            run.init(size, points)
+            reason = run.until(Tolerance(tol), bar.show)
+    return run.coreset(run.state.points, reason)
+
+
+def build_path(
+    model: Model,
+    data: Any,
+    *,
+    sizes: Sequence[int],
+    method: Construction | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+    max_time: float | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    memory: str | int | None = None,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    counts: Any = None,
+    on_bad: str = "raise",
+    executor: Executor | None = None,
+) -> list[Coreset]:
+    """The coresets of all these sizes from one run, smallest first: for figures, and to choose M.
+
+    With the default method the way to the posterior and the selection are shared by all sizes and
+    only the weights are polished for each. A method that adds row after row gives the coresets
+    that it passes on the way to the largest. All other arguments are those of `build`.
+    Interrupted, or at the end of `max_time`, the sizes that are not reached are left out.
+    """
+    wanted = checked_sizes(sizes)
+    max_time = checked_positive("max_time", max_time)
+    seed = checked_seed(seed)
+    check_folder(checkpoint)
+    method = method or AnnealedSparseVI()
+    check_method(method)
+    passed: dict[int, WeightedPoints] = {}
+    with one_blas_thread(), time_limit(max_time) as limit:
+        rows = open_rows(
+            data,
+            target=target,
+            features=features,
+            counts=counts,
+            on_bad=on_bad,
+            memory=memory,
+            executor=executor,
+        )
+        check_enough_rows(wanted[-1], rows)
+        run = Run.of(model, rows, method, seed, limit)
+        run.asked = {"sizes": wanted, "max_time": max_time}
+        with run.recorded(checkpoint, wanted), make_progress(progress, wanted[-1]) as bar:
+
+            def watch(size: int, kl: Any, rate: float) -> None:
+                bar.show(size, kl, rate)
+                # Points may leave again, so the last state of no more rows counts.
+                passed.update(run.method.reached(run.state, wanted))
+
+            run.init_path(wanted)
+            reason = run.until(Tolerance(None), watch)
+    return [run.coreset(passed[size], reason) for size in wanted if size in passed]

@@ -1,0 +1,1 @@
+"""The command line: `corebayes build | sample | certify | report | reproduce | demo`."""

@@ -1,0 +1,67 @@
+"""What the commands share: their options, and how they read and print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.console import Console
+from typer import Argument, Option
+
+from corebayes.cli.inputs import Columns, read_rows
+from corebayes.rows import Rows
+from corebayes.watch.logs import FORMS
+from corebayes.watch.steps import show_steps
+
+RowsFile = Annotated[
+    str,
+    Argument(
+        help="Rows: .parquet (a file, a folder, 'rows/*.parquet' or an address such as "
+        "s3://bucket/rows), .csv, .npz (arrays X and y) or .npy (a matrix)."
+    ),
+]
+CoresetFile = Annotated[Path, Argument(help="A coreset that `corebayes build` wrote.")]
+Target = Annotated[str | None, Option(help="Column to predict (a number for .npy).")]
+Features = Annotated[
+    str | None, Option(help="Columns to predict from, as a,b,c.", show_default="all others")
+]
+Counts = Annotated[str | None, Option(help="Column that says how often a row counts.")]
+Formula = Annotated[str | None, Option(help="In the place of these: 'y ~ x1 + log(x2) + C(g)'.")]
+OnBad = Annotated[str, Option(help="Rows with missing values: raise (an error) or drop.")]
+Seed = Annotated[int, Option(help="The same seed gives the same result.")]
+Workers = Annotated[int | None, Option(help="Worker processes.", show_default="threads")]
+Scheduler = Annotated[
+    str | None, Option("--dask", help="Address of a Dask scheduler, as tcp://host:8786.")
+]
+Memory = Annotated[
+    str | None,
+    Option(help="What the process may take in all, as 500MB.", show_default="a few blocks of rows"),
+]
+Log = Annotated[
+    str | None,
+    Option(
+        help=f"One line a step on standard error: {' or '.join(FORMS)}.",
+        envvar="COREBAYES_LOG",
+        show_default="none",
+    ),
+]
+Json = Annotated[bool, Option("--json", help="Print one JSON object and nothing else.")]
+Tls = Annotated[
+    Path | None,
+    Option(help="Folder with ca.pem, cert.pem and key.pem, for --dask tls://host:8786."),
+]
+
+
+def read(rows: str, columns: Columns) -> Rows:
+    with show_steps() as steps:
+        steps.begin("reading the rows")
+        return read_rows(rows, columns)
+
+
+def make_console() -> Console:
+    return Console(highlight=False, markup=False)
+
+
+def print_json(**content: Any) -> None:
+    print(json.dumps(content, allow_nan=False))

@@ -1,0 +1,53 @@
+"""The house is as CONTRIBUTING.md draws it: imports go one way, and no module is too long."""
+
+import importlib.util
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+specification = importlib.util.spec_from_file_location("house", DOCS / "house.py")
+house = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(house)
+
+MOST_LINES = 350
+IMPORTS = house.imports()
+
+
+# `corebayes` itself, what a person imports, is a floor like any other.
+TOP = "corebayes"
+
+
+def room(module):
+    return house.room_of(module) or TOP
+
+
+def test_every_room_is_drawn():
+    drawn = [room for floor in house.floors() for room in floor]
+    assert sorted(drawn) == sorted({room(module) for module in IMPORTS} - {"__main__"})
+
+
+def test_rooms_import_from_below_only():
+    level = {room: number for number, floor in enumerate(house.floors()) for room in floor}
+    upwards = [
+        f"{module} imports {target or TOP}"
+        for module, targets in IMPORTS.items()
+        for target in targets
+        if module != "__main__" and room(module) != room(target)
+        if level[room(target)] >= level[room(module)]
+    ]
+    assert upwards == []
+
+
+def test_no_cycles_among_modules():
+    graph = {name: targets - {""} for name, targets in IMPORTS.items() if name}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" → ".join(reversed(error.args[1])))
+
+
+@pytest.mark.parametrize("name", IMPORTS)
+def test_no_module_is_longer_than_an_idea(name):
+    assert len(house.modules()[name].read_text().splitlines()) <= MOST_LINES
