@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.constructions import Info
+from corebayes.constructions import Construction, Info
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_time_limit(rows):
     assert len(coreset.trace) == 1 and coreset.reason == "time limit of 1e-09 s"
 
 
-class Interrupting:
+class Interrupting(Construction):
     """A construction during which Ctrl-C is pressed."""
 
     def __init__(self, after):
@@ -67,7 +67,7 @@ class Interrupting:
         return self.inner.init(rng, problem, size)
 
     def step(self, rng, problem, state):
-        if state.weights.size == self.after:
+        if state.points.size == self.after:
             raise KeyboardInterrupt
         return self.inner.step(rng, problem, state)
 
@@ -128,14 +128,13 @@ def test_rank_deficient_designs_warn_once_and_work(rows):
 
 
 def test_a_user_construction_needs_only_init_and_step(rows):
-    class FirstRows:
+    class FirstRows(Construction):
         def init(self, rng, problem, size):
             return cb.Uniform().init(rng, problem, size)
 
         def step(self, rng, problem, state):
-            indices = np.arange(state.size)
-            points = type(state.points)(indices, problem.data.take(indices))
-            return state._replace(points=points, weights=np.ones(state.size)), Info(None, "done")
+            points = problem.points(np.arange(state.size), np.ones(state.size))
+            return state._replace(points=points), Info(None, "done")
 
     coreset = cb.build(cb.LogisticRegression(), rows, size=4, method=FirstRows())
     assert np.array_equal(coreset.indices, [0, 1, 2, 3])

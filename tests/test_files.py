@@ -22,8 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from corebayes.coreset import Coreset, files
-from corebayes.coreset.files import CorruptFile, load, save
+from corebayes.coreset import Coreset, CorruptFile, files, load
 from corebayes.models import (
     CustomModel,
     GaussianMean,
@@ -91,7 +90,7 @@ def assert_same(one: Coreset, other: Coreset):
 
 def saved(tmp_path: Path, coreset: Coreset | None = None) -> Path:
     path = tmp_path / "coreset.parquet"
-    save(coreset or make_coreset(), path)
+    (coreset or make_coreset()).save(path)
     return path
 
 
@@ -194,7 +193,7 @@ def test_round_trip_of_any_numbers(size, width, data, reason, entry):
     coreset = replace(coreset, model=model)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "c.parquet"
-        save(coreset, path)
+        coreset.save(path)
         assert_same(load(path, model), coreset)
 
 
@@ -249,7 +248,7 @@ def test_what_json_cannot_hold_is_named_and_the_old_file_stays(tmp_path):
     path = saved(tmp_path)
     before = path.read_bytes()
     with pytest.raises(TypeError, match=r"coreset\['trace'\]\[0\]\['kl'\] .* no complex"):
-        save(make_coreset(trace=({"kl": 1j},)), path)
+        make_coreset(trace=({"kl": 1j},)).save(path)
     assert path.read_bytes() == before
 
 
@@ -299,7 +298,7 @@ def test_bad_weights_are_neither_saved_nor_loaded(tmp_path, weight):
     path = saved(tmp_path)
     weights = np.array([1.0, weight, 2.0])
     with pytest.raises(ValueError, match="row 7 has the weight"):
-        save(make_coreset(weights=weights), path)
+        make_coreset(weights=weights).save(path)
     assert_same(load(path), make_coreset())
     rewrite(path, columns={"weight": weights})
     with pytest.raises(CorruptFile, match="row 7 has the weight"):
@@ -309,7 +308,7 @@ def test_bad_weights_are_neither_saved_nor_loaded(tmp_path, weight):
 def test_row_numbers_must_be_of_the_data(tmp_path):
     path = saved(tmp_path)
     with pytest.raises(ValueError, match="row 50 is none of the rows 0 to 49"):
-        save(make_coreset(indices=np.array([0, 50, 1])), path)
+        make_coreset(indices=np.array([0, 50, 1])).save(path)
     rewrite(path, num_rows=20)
     with pytest.raises(CorruptFile, match="row 41 is none of the rows 0 to 19"):
         load(path)
@@ -452,7 +451,7 @@ def test_pickle_is_refused_and_nothing_is_executed(tmp_path):
         pq.write_table(pa.table({"weight": [1.0]}).replace_schema_metadata(metadata), path)
         with pytest.raises(CorruptFile):
             load(path)
-    save(make_coreset(), path)
+    make_coreset().save(path)
     rewrite(path, model={"name": "os.mkdir", "config": {"path": str(victim)}, "dim": 4})
     with pytest.raises(ValueError, match=r"os\.mkdir"):
         load(path)
@@ -478,13 +477,13 @@ def test_other_files_are_refused_in_a_sentence(tmp_path):
 
 def test_folder_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"the folder .*missing is not there"):
-        save(make_coreset(), tmp_path / "missing" / "c.parquet")
+        make_coreset().save(tmp_path / "missing" / "c.parquet")
 
 
 def test_missing_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     path = saved(tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    for call in (lambda: save(make_coreset(), path), lambda: load(path)):
+    for call in (lambda: make_coreset().save(path), lambda: load(path)):
         with pytest.raises(ImportError, match=r'pip install "corebayes\[files\]"'):
             call()
 
@@ -504,10 +503,10 @@ def test_disk_full_leaves_the_old_file_alone(tmp_path, monkeypatch, call):
     with monkeypatch.context() as patched:
         patched.setattr(os, call, full)
         with pytest.raises(OSError, match="No space left"):
-            save(other_coreset(), path)
+            other_coreset().save(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [path.name]
-    save(other_coreset(), path)
+    other_coreset().save(path)
     assert_same(load(path), other_coreset())
 
 
@@ -518,7 +517,7 @@ def test_write_that_stops_half_way_leaves_the_old_file_alone(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
-            save(other_coreset(), path)
+            other_coreset().save(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_bytes() == before
@@ -534,7 +533,7 @@ def test_interrupt_leaves_the_old_file_alone(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            save(other_coreset(), path)
+            other_coreset().save(path)
     assert_same(load(path), make_coreset())
     assert os.listdir(tmp_path) == [path.name]
 
@@ -552,9 +551,9 @@ def test_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
 
 def test_link_stays_a_link_and_permissions_are_usual(tmp_path):
     target, link, usual = tmp_path / "real.parquet", tmp_path / "link.parquet", tmp_path / "usual"
-    save(make_coreset(), target)
+    make_coreset().save(target)
     link.symlink_to(target)
-    save(other_coreset(), link)
+    other_coreset().save(link)
     assert link.is_symlink()
     assert_same(load(target), other_coreset())
     usual.write_text("")

@@ -18,7 +18,7 @@ def check_fields(method: Any, **ranges: float | tuple[float, float]) -> None:
     `ranges` a field has another smallest value, or the two ends that it must lie between.
     """
     for entry in fields(method):
-        value, kind = getattr(method, entry.name), str(entry.type)
+        value, kind = getattr(method, entry.name), _written(entry.type)
         if value is None and "None" in kind:
             continue
         numeric = kind.removesuffix(" | None")
@@ -40,6 +40,11 @@ def check_fields(method: Any, **ranges: float | tuple[float, float]) -> None:
                 _check_number(entry.name, number, (-1e-300, 1.0))
         else:
             _check_object(entry.name, value)
+
+
+def _written(annotation: Any) -> str:
+    """An annotation as it is written, also where it is not kept as text."""
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def _check_number(name: str, value: Any, allowed: float | tuple[float, float]) -> None:

@@ -85,7 +85,7 @@ def test_counts_equal_repeated_rows():
     repeated = np.repeat(np.arange(1_500), counts)
     coreset = cb.build(cb.LogisticRegression(), (X, y), size=21, counts=counts.astype(float))
     everything = open_rows((X[repeated], y[repeated]))
-    same = cb.types.Coreset(
+    same = cb.Coreset(
         coreset.indices, coreset.weights, coreset.rows, coreset.model, repeated.size, repeated.size
     )
     assert laplace_kl(same, everything) < 1e-2

@@ -86,9 +86,9 @@ def test_hot_start_waits_for_a_trend_to_end():
 
     steps = []
 
-    def slow(rng, density, chains):
+    def slow(rng, posterior, fit, chains):
         steps.append(chains)
-        return density.fit.mean + 0.97 * (chains - density.fit.mean) + 10.0 * 0.97 ** len(steps)
+        return fit.mean + 0.97 * (chains - fit.mean) + 10.0 * 0.97 ** len(steps)
 
     problem = CASES["linear"].problem()
     method = cb.CoresetMCMC(kernel=slow, batch=20, max_hot_start=30)

@@ -191,5 +191,5 @@ def test_what_is_announced_is_not_exceeded(file, few_kept, monkeypatch, capsys, 
     with pytest.raises(SystemExit):
         cli.run([*line, "--out", str(tmp_path / "c.parquet")])
     told = capsys.readouterr().err
-    most = int(told.split("at most ")[1].split(" rows")[0].replace(",", ""))
+    most = int(told.split("up to ")[1].split(" rows")[0].replace(",", ""))
     assert cb.load(tmp_path / "c.parquet").provenance["rows_decoded"] <= most

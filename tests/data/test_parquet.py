@@ -190,7 +190,7 @@ def test_the_first_bad_row_of_a_later_file_has_its_number_among_all(folder, tabl
     ("options", "message"),
     [
         ({"target": "z"}, "target: there is no column 'z'; the columns are 'a', 'b', 'y', 'n'"),
-        ({"target": "y", "features": ["aa"]}, "features: there is no column 'aa'; did you mean"),
+        ({"target": "y", "features": ["aa"]}, "features: there is no column 'aa'; the columns are"),
         ({"target": "y", "features": ["y"]}, "'y' is the target and cannot be a feature"),
         ({"target": "y", "counts": "y"}, "cannot be the target and the counts"),
         ({"counts": np.ones(4)}, "X has 3,000, counts has 4"),

@@ -148,7 +148,7 @@ def test_pandas_is_not_needed_for_the_other_two():
         "from corebayes.formula.rows import design_rows\n"
         "columns = {'g': ['a', 'b', 'a'], 'x': [1, 2, 4], 'y': [0.5, 1.5, 2.5]}\n"
         "for frame in (polars.DataFrame(columns), pyarrow.table(columns)):\n"
-        "    print(design_rows('y ~ g + x', frame).take(np.arange(3)).X.tolist())\n"
+        "    print(design_rows('y ~ g + x', frame).take([0, 1, 2]).X.tolist())\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "[[1.0, 0.0, 1.0], [1.0, 1.0, 2.0], [1.0, 0.0, 4.0]]\n" * 2, done.stderr

@@ -301,7 +301,7 @@ def test_a_damaged_or_missing_cache_does_no_harm(
 def test_loops_have_names_of_their_own_in_the_cache() -> None:
     """Under one name numba took the logistic loop of one process for the Poisson loop of another:
     'descr' is NULL as soon as a third loaded both."""
-    loops = [compiled._function("transform", kernel) for kernel in ("logistic", "student_t")]
+    loops = [compiled._function("transform", FUNCTIONS[name]) for name in ("logistic", "student_t")]
     assert len({loop.py_func.__qualname__ for loop in loops}) == 2
 
 

@@ -24,7 +24,7 @@ from corebayes.rows import open_rows
 
 READ = {
     "load": cb.load,
-    "rows": lambda path: open_rows(path, target="y" if path.endswith(".parquet") else None),
+    "rows": lambda path: open_rows(path, target="y" if path.endswith(".parquet") else None).check(),
     "command": lambda path: read_rows(Path(path), Columns(target="y")),
     "npz": lambda path: read_rows(Path(path), Columns()),
 }

@@ -48,7 +48,7 @@ def content_of(path: Path) -> dict[str, Any]:
 
 def forge(path: Path, columns=None, text: bytes | None = None, compression="none", **changes):
     """A file as a person with the source could write it: the SHA-256 has no key."""
-    cb.types.Coreset.save(PLAIN, path)
+    PLAIN.save(path)
     content = {**content_of(path), **changes}
     table = pq.read_table(path)
     arrays = {name: table.column(name).to_numpy() for name in table.column_names}

@@ -62,11 +62,9 @@ def load(
     A file that would take more than `limit` bytes ("100MB", or what the environment variable
     COREBAYES_LIMIT says) is refused before they are allocated.
     """
+    coreset = Coreset(**read_coreset(path, model, limit))
     try:
-        coreset = Coreset(**read_coreset(path, model, limit))
         check_parts(coreset, as_built=True)
-    except CorruptFile:
-        raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CorruptFile(f"{path} does not hold a valid coreset: {first_line(error)}") from error
     return coreset

@@ -88,7 +88,7 @@ def as_budget(memory: Any) -> Budget | None:
     """The budget of `memory="500MB"` or of a number of bytes; None stays None.
 
     >>> as_budget("1.5 GB")
-    Budget(num_bytes=1500000000)
+    Budget(num_bytes=1500000000, libraries=265000000)
     """
     if memory is None or isinstance(memory, Budget):
         return memory
