@@ -58,6 +58,7 @@ bench: setup
 # The tutorials run afresh every time, since the library may have changed. One at a time: they read
 # flights of a few hundred megabytes.
 docs: setup $(DOCS_STAMP)
+	$(BIN)/python docs/house.py
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet \
 		--doctree-dir build/doctrees docs build/docs
 	@echo "open build/docs/index.html"
