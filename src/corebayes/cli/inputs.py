@@ -146,7 +146,8 @@ def columns_of(
     if columns.design is None and known.formula is not None:
         raise ValueError(
             "the coreset was built from a formula by an earlier version, which kept no design: "
-            f"give the formula again, --formula {shorten(known.formula)}"
+            "give the formula again, --formula 'y ~ …'. The file says that it was "
+            f"{shorten(known.formula)}; write your own, since a file is not to be trusted"
         )
     return columns
 
