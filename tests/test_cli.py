@@ -287,7 +287,7 @@ def test_an_interrupt_saves_the_coreset_so_far(folder, kill, after):
     program = f"""
 import os, signal, sys
 import corebayes as cb
-from corebayes.cli.app import inputs
+from corebayes.cli import inputs
 from corebayes.__main__ import main
 
 class Interrupted(cb.SparseVI):

@@ -10,10 +10,10 @@ import pytest
 import corebayes as cb
 from corebayes.checkpoint import CheckpointError, journal
 from corebayes.checkpoint.journal import open_journal
-from corebayes.coreset.files import atomic
 from corebayes.data.checks import Checking
+from corebayes.files import atomic
 from corebayes.rows import open_rows
-from corebayes.scan import query
+from corebayes.scan import passes
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import BadPotentialError
 from tests.contract.cases import CONSTRUCTIONS, MODELS
@@ -33,7 +33,7 @@ def rows():
 @pytest.fixture
 def no_passes(monkeypatch):
     """From now on every pass is an error but the one that checks the rows."""
-    original = query.Pass.__call__
+    original = passes.Pass.__call__
 
     def forbid():
         def answer(self, shard, **options):
@@ -41,7 +41,7 @@ def no_passes(monkeypatch):
                 return original(self, shard, **options)
             raise AssertionError("a pass over rows whose answer is known")
 
-        monkeypatch.setattr(query.Pass, "__call__", answer)
+        monkeypatch.setattr(passes.Pass, "__call__", answer)
 
     return forbid
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from corebayes.checkpoint.store import CheckpointError, Store
-from corebayes.coreset.files import atomic
+from corebayes.files import atomic
 
 HEADER = {"seed": 7}
 OLDER = [b"sealed", b"", b"\0" * 300]

@@ -59,6 +59,7 @@ def test_one_file_one_export_one_row(tmp_path):
     shutil.copytree(package, tmp_path / "corebayes", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(tests / "contract", tmp_path / "tests/contract")
     (tmp_path / "tests/__init__.py").touch()
+    shutil.copy(tests / "opened.py", tmp_path / "tests")
     _add_family(tmp_path)
     chosen = "exponential and (geometries or samplers or uniform or annealed) and not nuts"
     suite = _run(tmp_path, "-m", "pytest", "-q", "tests/contract", "-k", chosen)

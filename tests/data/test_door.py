@@ -15,7 +15,7 @@ from corebayes.deadline import OutOfTimeError, deadline_at
 from corebayes.scan.every_row import Counts
 
 SOURCE = Path(cb.__file__).parent
-DOOR = {"rows.py", "scan/query.py", "scan/fetch.py"}
+DOOR = {"rows.py", "scan/passes.py", "scan/fetch.py"}
 NUM_ROWS, GROUP = 40_000, 5_000
 
 

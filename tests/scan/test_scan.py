@@ -69,7 +69,7 @@ class Tasks:
 
 
 def test_few_rows_of_many_shards_are_one_task_unless_files_are_read_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr("corebayes.scan.query.GATHERED_ROWS", 3)
+    monkeypatch.setattr("corebayes.scan.scan.GATHERED_ROWS", 3)
     monkeypatch.setattr("corebayes.rows.RESERVE_ROWS", 0)
     monkeypatch.setattr("corebayes.data.parquet_files.PART_ROWS", 20)
     rows = np.array([1, 5, 40, 41, 77, 78])
