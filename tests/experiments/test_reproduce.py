@@ -16,6 +16,8 @@ from corebayes.experiments.reproduce import reproduce
 
 COLUMNS = "experiment data method trial seed size_asked size kl kl_normalised cpu_seconds"
 SETS = (*datasets.LOGISTIC, *datasets.POISSON)
+# Every experiment once takes a minute.
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,7 @@ def test_many_shards_go_several_at_a_time_and_none_is_lost(client, tmp_path):
         * np.exp(np.arange(40 * 16_384) / 1e5)[:, None]
     )
     data = open_rows((X, X[:, 0]))
-    assert len(data.shards) == 40
+    assert data.num_shards == 40
     trouble = Trouble(SUMS, tmp_path, "signal SIGKILL")
     found = scan(trouble, data, cb.dask(client, deadline=60.0))
     assert same_bits(found, scan(SUMS, data, Inline()))
