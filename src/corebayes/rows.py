@@ -288,6 +288,7 @@ def open_rows(
     """Open rows once, for any number of builds, certificates and reports.
 
     `source` is one of
+
     - an array (n, d), or (n,) for one column: the field `X`;
     - a pair (X, y): the fields `X` and `y`; each may be a frame or a series;
     - a mapping from names to arrays whose first axes agree: these fields;
@@ -295,7 +296,7 @@ def open_rows(
       column `target` is `y`, the columns `features` are `X` (by default all columns but the target
       and the counts);
     - a polars LazyFrame or a DuckDB relation: columns as in a table, run again in every pass;
-    - a Parquet file, a folder or a pattern of such files ("rows/*.parquet"), a list of paths, or a
+    - a Parquet file, a folder or a pattern of such files (`"rows/*.parquet"`), a list of paths, a
       pyarrow dataset: columns as in a table, read by name from every file; paths may be addresses
       (s3://, gs://, abfs://, file://);
     - a .npy file, whose columns are called 0, 1, … ; in a pair or a mapping each array may be a
