@@ -32,13 +32,18 @@ class Chain(NamedTuple):
 
 
 def import_nutpie() -> Any:
-    """nutpie, or what to install. Its imports warn about other libraries' futures: silenced."""
+    """nutpie, or what to install."""
+    return import_quietly("nutpie", "NUTS")
+
+
+def import_quietly(name: str, what: str) -> Any:
+    """A library of the extra for sampling. Their imports warn about other libraries' futures."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return importlib.import_module("nutpie")
+            return importlib.import_module(name)
         except ImportError as error:
-            error.add_note('NUTS needs nutpie: pip install "corebayes[sample]"')
+            error.add_note(f'{what} needs {name}: pip install "corebayes[sample]"')
             raise
 
 
