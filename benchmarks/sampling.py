@@ -25,7 +25,7 @@ import corebayes as cb
 from corebayes.coreset import Coreset
 from corebayes.rows import open_rows
 from corebayes.samplers import chain
-from corebayes.samplers.convergence import effective_sizes
+from corebayes.samplers.worth import worth
 
 CHAINS, TUNE = 4, 500
 REPEATS = 3
@@ -134,10 +134,10 @@ def wide() -> None:
     began = time.process_time()
     drawn = cb.Automatic(chains=2, num_tune=300).draw(np.random.default_rng(0), posterior, 1000)
     seconds = time.process_time() - began
-    bulk, tail = effective_sizes(drawn.values)
+    rhat, bulk, tail = worth(drawn.values)
     print(
         f"wide      {drawn.how}, d = 1,000, 8,000 rows, 2 x 500 draws: {seconds:.1f} CPU s, "
-        f"ESS {bulk:,.0f} (tails {tail:,.0f}), R-hat {drawn.diagnosed().max_rhat:.3f}, "
+        f"ESS {bulk:,.0f} (tails {tail:,.0f}), R-hat {rhat:.3f}, "
         f"{drawn.num_divergences} divergences, {drawn.stats['n_steps'].mean():.0f} steps a draw"
     )
 

@@ -19,12 +19,12 @@ from corebayes.arguments import checked_seed, checked_whole
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.chain import import_quietly
-from corebayes.samplers.convergence import effective_sizes, max_rhat
 from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.independence import Independence
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.worth import worth
 from corebayes.types import Array
 from corebayes.version import __version__
 
@@ -68,8 +68,8 @@ def sample(
     posterior = Posterior.of(coreset)
     rng = np.random.default_rng(seed)
     drawn = _draw(rng, chosen, posterior, (chains, draws), progress)
-    worth = _worth(drawn)
-    _warn_if_not_converged(drawn, worth["max_rhat"])
+    described = _described(drawn)
+    _warn_if_not_converged(drawn, described["max_rhat"])
     # Potentials leave out what does not depend on θ: log p = f + log_base.
     stats = {**drawn.stats, "lp": drawn.stats["lp"] + posterior.log_base}
     groups = {
@@ -79,7 +79,7 @@ def sample(
     }
     if log_likelihood:
         groups["log_likelihood"] = _log_likelihood(coreset, drawn)
-    attributes = {**_provenance(coreset), **worth, "sampling_seed": seed, "num_tune": tune}
+    attributes = {**_provenance(coreset), **described, "sampling_seed": seed, "num_tune": tune}
     return _assemble(groups, attributes)
 
 
@@ -128,17 +128,14 @@ def _draw(
     return replace(drawn, stats=stats)
 
 
-def _worth(drawn: Draws) -> dict[str, Any]:
+def _described(drawn: Draws) -> dict[str, Any]:
     """How the draws were come by and what they are worth, for the attributes."""
-    bulk, tail = effective_sizes(drawn.values)
     accepted = 1.0 if drawn.independent else np.nan
     return {
         "sampler": drawn.how,
         "acceptance": accepted if drawn.acceptance is None else drawn.acceptance,
-        "max_rhat": max_rhat(drawn.values) if drawn.values.shape[1] > 3 else np.nan,
-        "min_ess_bulk": bulk,
-        "min_ess_tail": tail,
         "num_divergences": drawn.num_divergences,
+        **worth(drawn.values)._asdict(),
     }
 
 
