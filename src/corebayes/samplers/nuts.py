@@ -28,7 +28,7 @@ from corebayes.types import Array, Gaussian
 # Chains start from fits this many times too wide, so that agreement between them means something.
 DISPERSION = 2.0
 
-# Up to so many parameters the frame and the tuning know of correlations.
+# Up to so many parameters of a model that is not log-concave frame and tuning know of correlations.
 MOST_PARAMETERS = 200
 
 # A place with less than e^−20 of the mass of another is none to start from.
@@ -116,8 +116,9 @@ class NUTS:
         """Draws of θ (chains, draws, d) and their statistics."""
         own = {"tune": self.num_tune, "target_accept": self.target_accept}
         options = {**options, **own, "maxdepth": self.max_depth}
-        correlated = not posterior.model.log_concave and posterior.dim <= MOST_PARAMETERS
-        options["low_rank_modified_mass_matrix"] = self.compiled and correlated
+        options["low_rank_modified_mass_matrix"] = (
+            self.compiled and not posterior.model.log_concave and posterior.dim <= MOST_PARAMETERS
+        )
         density = (quickest_density if self.compiled else plain_density)(posterior, frame)
         traces = [run_chain(density, chain, options) for chain in chains]
         z = np.stack([trace.posterior["z"].values[0] for trace in traces])

@@ -6,10 +6,10 @@ variance of their means, V = W (n − 1)/n + B and
 
     R̂ = √(V / W),     ESS = K n / τ,     τ = −1 + 2 Σ_t ρ_t,     ρ_t = 1 − (W − γ_t) / V
 
-with γ the mean autocovariance and the sum over Geyer's initial monotone sequence. R̂ is the larger one of ranks and of folded
-ranks; the bulk ESS is of ranks, the tail ESS of being below the 5 % and the 95 % quantile. One
-parameter after the other, as the library goes, this takes longer than the draws of a small coreset.
-Values are (chains, draws, d).
+with γ the mean autocovariance and the sum over Geyer's initial monotone sequence. R̂ is the larger
+one of ranks and of folded ranks; the bulk ESS is of ranks, the tail ESS of being below the 5 % and
+the 95 % quantile. One parameter after the other, as the library goes, this takes longer than the
+draws of a small coreset. Values are (chains, draws, d).
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def worth(values: Array) -> Worth:
     folded = _normal_ranks(np.abs(halves - np.median(halves, axis=(0, 1))))
     quantiles = np.quantile(flat, (0.05, 0.95), axis=(0, 1))
     below = [(halves <= quantile).astype(np.float64) for quantile in quantiles]
-    rhats = np.maximum(_rhat(ranks), _rhat(folded))
+    # A chain that never moves agrees with no other.
+    stuck = np.ptp(flat, axis=1).min(axis=0) == 0.0
+    rhats = np.where(stuck, np.inf, np.maximum(_rhat(ranks), _rhat(folded)))
     tails = np.minimum(_effective(below[0]), _effective(below[1]))
     return Worth(float(rhats.max()), float(_effective(ranks).min()), float(tails.min()))
 
@@ -74,10 +76,8 @@ def _rhat(halves: Array) -> Array:
     number = halves.shape[1]
     within = halves.var(axis=1, ddof=1).mean(axis=0)
     between = halves.mean(axis=1).var(axis=0, ddof=1)
-    # Infinite where no chain moves and they differ, 1 where nothing differs.
     with np.errstate(divide="ignore", invalid="ignore"):
-        rhat = np.sqrt(between / within + (number - 1.0) / number)
-    return np.where(within > 0.0, rhat, np.where(between > 0.0, np.inf, 1.0))
+        return np.sqrt(between / within + (number - 1.0) / number)
 
 
 def _effective(halves: Array) -> Array:
