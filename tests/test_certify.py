@@ -11,6 +11,7 @@ import pytest
 
 from corebayes.build import build
 from corebayes.certify import certify
+from corebayes.certify.kl import tail_counts
 from corebayes.diagnostics import log_ratios
 from corebayes.models import (
     CustomModel,
@@ -24,7 +25,6 @@ from corebayes.samplers.convergence import (
     max_rhat,
     pareto_k,
     standard_error,
-    tail_counts,
     tail_inflation,
 )
 from corebayes.samplers.draws import Draws
