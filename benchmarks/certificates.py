@@ -53,7 +53,7 @@ class Scaled(NamedTuple):
         return gaussian_kl(ours, self.model.posterior(self.model.statistics(block)))
 
     def scale_of(self, kl: float, *, large: bool) -> float:
-        ends = (0.0, 8.0) if large else (-8.0, 0.0)
+        ends = (0.0, 14.0) if large else (-14.0, 0.0)
         return float(np.exp(brentq(lambda log: self.kl(np.exp(log)) - kl, *ends)))
 
 
@@ -94,7 +94,7 @@ def outcomes(share: float, repeats: int) -> Iterator[tuple[tuple[Any, ...], Outc
 
 def level(runs: int) -> None:
     repeats = max(1, runs // (len(DIMS) * len(TOLERANCES) * 2))
-    for share in (1.0001, 0.5, 2.0, 10.0):
+    for share in (1.0001, 0.5, 2.0, 8.0):
         began = time.process_time()
         found = list(outcomes(share, repeats))
         certified = np.mean([one.certified for _, one in found])

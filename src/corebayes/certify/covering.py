@@ -1,68 +1,143 @@
-"""What to draw from for a posterior with one mode: Gaussians and t's around those of π_w and π."""
+"""What to draw from so that π_w and π are both covered, around one mode or several."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from scipy.special import logsumexp
 
 from corebayes.certify.evidence import Covered, Ratios
+from corebayes.certify.search import Found, full_mode, search
 from corebayes.coreset import Coreset
 from corebayes.rows import Rows
-from corebayes.samplers.convergence import pareto_k
-from corebayes.samplers.laplace import Laplace, asked_posterior
-from corebayes.samplers.parts import Part, draw_parts, log_mixture
+from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.mode_search import Mode, distinct_modes, log_mass, modes_of_particles
+from corebayes.samplers.parts import Part
 from corebayes.samplers.posterior import Posterior
-from corebayes.types import Array, Gaussian, Rng
+from corebayes.samplers.proposal import DEGREES, Proposal, Tried, cover, parts_around
+from corebayes.samplers.tempering import Annealed
+from corebayes.types import Gaussian, Rng
 
-# Proposals at which a mixture is tried on π_w, the largest k̂ of its ratios, and what share of
-# them they must be worth.
-TRIED, MAX_PARETO_K, LEAST_EFFICIENCY = 1000, 0.5, 0.2
-
-
-def parts_around(fit: Gaussian) -> list[Part]:
-    """A Gaussian, and a t for what is beyond it: the less so the more dimensions there are."""
-    return [Part(fit), Part(fit, max(5.0, float(fit.mean.size)))]
-
-
-def covers(rng: Rng, posterior: Posterior, parts: list[Part]) -> bool:
-    """Whether weighted draws of these parts stand for π_w. Cost: M potentials for each."""
-    draws = draw_parts(rng, parts, [-(-TRIED // len(parts))] * len(parts))
-    with np.errstate(all="ignore"):
-        logs = posterior.finite_log_density(draws)
-    logs = logs - log_mixture(parts, np.full(len(parts), 1.0 / len(parts)), draws)
-    if not np.isfinite(logs.max()):
-        return False
-    share = np.exp(2.0 * logsumexp(logs) - logsumexp(2.0 * logs)) / logs.size
-    shape = pareto_k(np.maximum(logs, logs.max() - 700.0), 1.0)
-    return share >= LEAST_EFFICIENCY and shape <= MAX_PARETO_K
+# The modes of π_w around which π is fitted too, where the first look is not clear.
+MOST_FULL_FITS = 4
+# Draws of lost modes, of π around the modes of π_w, and of π_w made ten times as hot.
+LOST, FULL, HOT = 0.4, 0.5, 0.1
+# Above this many parameters a hot posterior is nowhere near a cold one.
+MOST_HOT_DIM = 8
+# log Z_w by annealing may be off by this; a particle is uncovered where π_w / q is this many times
+# its mean, and so many of them are a mode.
+GAP, UNCOVERED, MODE_SHARE = 1.0, 20.0, 0.005
 
 
-class OneMode(Covered):
-    """Draws around the mode of π_w and, unless a first look is clear, around that of π."""
+class AroundModes(Covered):
+    """Draws around the modes of π_w and, unless a first look is clear, around those of π."""
+
+    modes: tuple[Mode, ...] = ()
 
     def at_least(self, number: int) -> Ratios:
-        if len(self.draws) and len(self.parts) == 2:
-            fit = self._full_fit(self.parts[0].fit.mean)
-            if fit is not None:
-                self.add_parts(parts_around(fit))
+        if len(self.draws) and self.modes:
+            model, rows = self.coreset.model, self.rows
+            fits = [full_mode(model, rows, mode.fit.mean) for mode in self.modes[:MOST_FULL_FITS]]
+            distinct = distinct_modes(mode for mode in fits if mode is not None)
+            self.add_parts([part for mode in distinct for part in parts_around(mode.fit)], FULL)
+            self.modes = ()
         return super().at_least(number)
 
-    def _full_fit(self, start: Array) -> Gaussian | None:
-        """The Laplace fit of π. Cost: a pass of N·d² flops for each of a few Newton steps."""
-        try:
-            with np.errstate(all="ignore"):
-                fit = asked_posterior(
-                    self.coreset.model, self.rows.ask, start=start, tolerance=1e-3
-                )
-        except (FloatingPointError, np.linalg.LinAlgError):
-            return None
-        return fit if np.all(np.isfinite(fit.mean)) and np.all(np.isfinite(fit.factor)) else None
+
+class Sources(NamedTuple):
+    """What to draw from, or why that cannot be known; and how many modes were found."""
+
+    evidence: AroundModes | None
+    num_modes: int | None = None
+    trouble: str | None = None
 
 
-def one_mode(rng: Rng, coreset: Coreset, rows: Rows) -> OneMode | None:
-    """Evidence for a log-concave model; None where no Gaussian or t is like π_w."""
+def one_mode(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
+    """For a log-concave model; no evidence where no Gaussian or t is like π_w."""
     posterior = Posterior.of(coreset)
     fit = Laplace().try_fit(posterior)
-    if fit is None or not covers(rng, posterior, parts_around(fit)):
+    if fit is None:
+        return Sources(None)
+    modes = [Mode(fit, log_mass(posterior, fit))]
+    covered = cover(rng, posterior, modes, None)
+    if covered is None:
+        return Sources(None)
+    evidence = AroundModes(rng, coreset, rows, covered[0])
+    evidence.modes = tuple(modes)
+    return Sources(evidence)
+
+
+def several_modes(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
+    """For any other: the modes of both posteriors, each with its share of the draws."""
+    posterior = Posterior.of(coreset)
+    found = search(rng, coreset, rows)
+    if not found.ours:
+        return Sources(None, 0)
+    number = len(found.ours) + len(found.lost)
+    particles = None if found.annealed is None else found.annealed.particles
+    covered = cover(rng, posterior, found.ours, particles)
+    if covered is not None and found.annealed is not None:
+        ours = _uncovered(posterior, found.annealed, covered)
+        if ours:
+            ours = distinct_modes([*found.ours, *ours])
+            number = len(ours) + len(found.lost)
+            covered = cover(rng, posterior, ours, particles)
+    if covered is None:
+        return Sources(None, number, _lost_words(found))
+    proposal, tried = covered
+    if found.annealed is not None and found.annealed.log_evidence > tried.log_evidence + GAP:
+        return Sources(None, number, _gap_words(found.annealed, tried))
+    evidence = AroundModes(rng, coreset, rows, proposal)
+    evidence.modes = tuple(found.ours)
+    evidence.add_parts([part for mode in found.lost for part in parts_around(mode.fit)], LOST)
+    if coreset.model.dim <= MOST_HOT_DIM:
+        evidence.add_parts(_hot_parts(found), HOT)
+    return Sources(evidence, number)
+
+
+def _uncovered(
+    posterior: Posterior, annealed: Annealed, covered: tuple[Proposal, Tried]
+) -> list[Mode]:
+    """Modes that particles of π_w lie in and the proposal leaves out."""
+    proposal, tried = covered
+    particles = annealed.particles
+    with np.errstate(all="ignore"):
+        logs = posterior.finite_log_density(particles) - proposal.log_density(particles)
+    away = particles[logs > tried.log_evidence + np.log(UNCOVERED)]
+    if len(away) <= MODE_SHARE * len(particles):
+        return []
+    return modes_of_particles(posterior, away, most=10)
+
+
+def _hot_parts(found: Found) -> list[Part]:
+    """π_w at about a tenth of its temperature: t's around its modes, and around all of them."""
+    root = np.sqrt(10.0)
+    fits = [mode.fit._replace(factor=root * mode.fit.factor) for mode in found.ours[:2]]
+    if found.annealed is not None:
+        hot = found.annealed.path[int(np.searchsorted(found.annealed.temperatures, 0.1))]
+        covariance = np.atleast_2d(np.cov(hot, rowvar=False))
+        try:
+            fits.append(Gaussian(hot.mean(axis=0), np.linalg.cholesky(covariance)))
+        except np.linalg.LinAlgError:
+            pass
+    return [Part(fit, DEGREES) for fit in fits]
+
+
+def _gap_words(annealed: Annealed, tried: Tried) -> str:
+    ratio = np.exp(min(annealed.log_evidence - tried.log_evidence, 50.0))
+    return (
+        f"annealing from the prior finds {ratio:.2g} times the mass that the modes of π_w which "
+        "were found have: one was missed. Try another seed, or a model with one mode"
+    )
+
+
+def _lost_words(found: Found) -> str | None:
+    if not found.lost:
         return None
-    return OneMode(rng, coreset, rows, parts_around(fit))
+    mode = found.lost[0]
+    place = ", ".join(f"{value:.3g}" for value in mode.fit.mean[:5])
+    more = ", …" if mode.fit.mean.size > 5 else ""
+    return (
+        f"the full posterior has a mode near θ = ({place}{more}) that the coreset posterior does "
+        "not have. Build with a larger size, or use a model with one mode"
+    )

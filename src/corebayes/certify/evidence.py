@@ -22,6 +22,7 @@ from corebayes.rows import Rows
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.parts import Part, draw_parts, log_mixture
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.proposal import Proposal
 from corebayes.scan.query import Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 from corebayes.types import Array, Rng
@@ -47,17 +48,22 @@ class Evidence(Protocol):
 class Covered:
     """Independent draws of a mixture. Cost: N potentials for each new one."""
 
-    def __init__(self, rng: Rng, coreset: Coreset, rows: Rows, parts: Sequence[Part]) -> None:
+    def __init__(self, rng: Rng, coreset: Coreset, rows: Rows, proposal: Proposal) -> None:
         self.rng, self.coreset, self.rows = rng, coreset, rows
         self.posterior = Posterior.of(coreset)
-        self.parts: list[Part] = list(parts)
+        self.parts: list[Part] = list(proposal.parts)
+        self.shares = proposal.shares
         self.counts = np.zeros(len(self.parts))
         self.draws = np.empty((0, coreset.model.dim))
         self.ours, self.ratios = np.empty(0), np.empty(0)
 
-    def add_parts(self, parts: Sequence[Part]) -> None:
-        """From now on draws are of these as well."""
+    def add_parts(self, parts: Sequence[Part], share: float) -> None:
+        """A share of all draws is of these parts, evenly."""
+        if not parts:
+            return
         self.parts.extend(parts)
+        added = np.full(len(parts), share / len(parts))
+        self.shares = np.append((1.0 - share) * self.shares, added)
         self.counts = np.append(self.counts, np.zeros(len(parts)))
 
     def at_least(self, number: int) -> Ratios:
@@ -73,7 +79,7 @@ class Covered:
 
     def _draw(self, number: int) -> None:
         # Later parts catch up with those that were drawn from before.
-        goal = (len(self.draws) + number) / len(self.parts)
+        goal = (len(self.draws) + number) * self.shares
         wanted = np.maximum(goal - self.counts, 0.0)
         counts = np.ceil(number * wanted / wanted.sum()).astype(int)
         fresh = draw_parts(self.rng, self.parts, counts.tolist())

@@ -17,7 +17,7 @@ from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.certify import certificate
 from corebayes.certify.certificate import Certificate
 from corebayes.certify.conjugate import exact_kl
-from corebayes.certify.covering import one_mode
+from corebayes.certify.covering import one_mode, several_modes
 from corebayes.certify.evidence import Chains, Evidence, Ratios
 from corebayes.certify.kl import MAX_PARETO_K as MAX_PARETO_K
 from corebayes.certify.kl import Measured, measure_kl
@@ -109,13 +109,17 @@ def measure(
     if sampler is not None:
         drawn = _draw(rng, coreset, draws, sampler)
         return _of_draws(coreset, rows, drawn, tol, [len(drawn.flat)])
-    if model.log_concave:
-        evidence = one_mode(rng, coreset, rows)
-        if evidence is not None:
-            num_draws, found = in_stages(evidence, stages(draws), tol)
-            return certificate.judged(coreset, found, tol, num_draws=num_draws)
+    sources = (one_mode if model.log_concave else several_modes)(rng, coreset, rows)
+    modes = sources.num_modes
+    if sources.trouble is not None:
+        return certificate.withheld(
+            coreset, sources.trouble, "search", tol, num_draws=0, num_modes=modes
+        )
+    if sources.evidence is not None:
+        num_draws, found = in_stages(sources.evidence, stages(draws), tol)
+        return certificate.judged(coreset, found, tol, num_draws=num_draws, num_modes=modes)
     drawn = _draw(rng, coreset, draws, NUTS(chains=4))
-    return _of_draws(coreset, rows, drawn, tol, stages(draws))
+    return _of_draws(coreset, rows, drawn, tol, stages(draws), modes)
 
 
 def _exact(model: ConjugateModel, coreset: Coreset, rows: Rows, tol: float) -> Certificate:
@@ -165,13 +169,19 @@ def _measured(ratios: Ratios, level: float, tol: float) -> Measured:
 
 
 def _of_draws(
-    coreset: Coreset, rows: Rows, drawn: Draws, tol: float, numbers: Sequence[int]
+    coreset: Coreset,
+    rows: Rows,
+    drawn: Draws,
+    tol: float,
+    numbers: Sequence[int],
+    num_modes: int | None = None,
 ) -> Certificate:
     """The certificate from the draws of a sampler."""
     trouble = _sampling_trouble(drawn)
     about: dict[str, Any] = {
         "max_rhat": drawn.max_rhat,
         "num_divergences": drawn.num_divergences,
+        "num_modes": num_modes,
     }
     if trouble is not None:
         size = len(drawn.flat)
