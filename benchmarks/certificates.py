@@ -3,6 +3,11 @@
 `level`: a Gaussian mean whose conjugacy is hidden, all weights scaled so that KL(π_w ‖ π) is known
 exactly: how often a KL of 1.0001 times the tolerance is certified (at most 2.5 % may be), one of half
 the tolerance is not, and how often value ± two errors covers the truth.
+
+`modes`: posteriors of several modes (`several_modes.py`), KL from a grid: how many coresets above the
+tolerance are certified (none may be), and how many at half of it and less are not.
+
+`built`: the frequency model, built by default: whether the coreset is at the right alias.
 """
 
 from __future__ import annotations
@@ -17,11 +22,13 @@ import numpy as np
 from scipy.optimize import brentq
 
 import corebayes as cb
+from benchmarks.several_modes import FAMILIES, frequency_problem
 from corebayes.certify.measure import measure
 from corebayes.coreset import Coreset
 from corebayes.diagnostics import gaussian_kl
 from corebayes.rows import open_rows
 
+MODES_TOL = 0.05
 TOLERANCES, DIMS = (0.001, 0.005, 0.02, 0.1, 0.5), (1, 5, 20)
 
 
@@ -43,9 +50,7 @@ class Scaled(NamedTuple):
         number = self.rows.num_rows
         indices = np.arange(number)
         block = self.rows.take(indices)
-        return Coreset(
-            indices, np.full(number, scale), block, self.hidden, number, float(number)
-        )
+        return Coreset(indices, np.full(number, scale), block, self.hidden, number, float(number))
 
     def kl(self, scale: float) -> float:
         block = self.rows.take(np.arange(self.rows.num_rows))
@@ -113,8 +118,62 @@ def level(runs: int) -> None:
         print("   least and most certified:", extreme[:2], extreme[-2:], flush=True)
 
 
-BENCHMARKS = {"level": level}
+def modes(runs: int, *names: str) -> None:
+    """Over posteriors of several modes: how many are certified and wrong, or right and not."""
+    print(
+        *(f"{name:>12}" for name in ("family", "runs", "wrong", "certified", "right", "withheld"))
+    )
+    for name in names or FAMILIES:
+        cases = FAMILIES[name]
+        began, found = time.process_time(), list[tuple[float, Any]]()
+        for seed in range(10_000):
+            for case in cases(seed):
+                result = measure(case.coreset, case.rows, tol=MODES_TOL, seed=seed + 1)
+                found.append((case.kl, result))
+                right = case.kl <= 0.5 * MODES_TOL
+                if (right and not result.certified) or (case.kl > MODES_TOL and result.certified):
+                    print(f"   {case.name} seed {seed}: KL {case.kl:.3g}, {result.verdict}")
+            if len(found) >= runs / len(FAMILIES):
+                break
+        wrong = [result for kl, result in found if kl > MODES_TOL]
+        right = [result for kl, result in found if kl <= 0.5 * MODES_TOL]
+        counts = (
+            len(found),
+            len(wrong),
+            sum(result.certified for result in wrong),
+            len(right),
+            sum(not result.certified for result in right),
+        )
+        print(
+            f"{name:>12}",
+            *(f"{count:>12}" for count in counts),
+            f"  {(time.process_time() - began) / len(found):.2f} CPU s each",
+            flush=True,
+        )
+
+
+def built(runs: int) -> None:
+    """Default builds of the frequency model at three sizes: true KL, and what is certified."""
+    for number, size in product((400, 5000), (15, 25, 40)):
+        began, kls, certified = time.process_time(), list[float](), list[bool]()
+        for seed in range(max(1, runs // 6)):
+            rows, model, truth = frequency_problem(seed, number)
+            coreset = cb.build(model, rows, size=size, seed=seed, progress=False)
+            kls.append(truth.kl(coreset))
+            certified.append(measure(coreset, rows, tol=MODES_TOL, seed=seed + 1).certified)
+        wrong = np.array(kls) > MODES_TOL
+        right = np.array(kls) <= 0.5 * MODES_TOL
+        print(
+            f"N = {number}, size {size}: {len(kls)} builds, KL median {np.median(kls):.1e}, largest "
+            f"{max(kls):.1e}, above {MODES_TOL}: {wrong.sum()}, of these certified "
+            f"{np.sum(wrong & certified)}; right and withheld {np.sum(right & ~np.array(certified))}"
+            f" of {right.sum()}; {(time.process_time() - began) / len(kls):.1f} CPU s each",
+            flush=True,
+        )
+
+
+BENCHMARKS: dict[str, Any] = {"level": level, "modes": modes, "built": built}
 
 
 if __name__ == "__main__":
-    BENCHMARKS[sys.argv[1]](int(sys.argv[2]) if len(sys.argv) > 2 else 1800)
+    BENCHMARKS[sys.argv[1]](int(sys.argv[2]) if len(sys.argv) > 2 else 1800, *sys.argv[3:])

@@ -51,7 +51,9 @@ class Certificate:
             ("KL(full ‖ coreset)", self.forward_kl),
             ("symmetrised KL", self.symmetrised_kl),
         ):
-            lines.append(f"  {label:<20}" + ("withheld" if kl is None else _nats(kl)))
+            below = self.num_modes is not None and kl == (LEAST_SEEN, 0.0)
+            words = "withheld" if kl is None else f"{'below ' if below else ''}{_nats(kl)}"
+            lines.append(f"  {label:<20}{words}")
         if self.pareto_k is not None and self.effective_sample_size is not None:
             lines.append(f"  {'Pareto k̂':<21}{self.pareto_k:.2f}")
             lines.append(
@@ -70,6 +72,10 @@ class Certificate:
             if plain[name] is not None and not np.isfinite(plain[name]):
                 plain[name] = None
         return plain
+
+
+# Modes with a smaller share of the mass are not looked for, so no smaller KL is given.
+LEAST_SEEN = 1e-3
 
 
 def judged(
@@ -97,6 +103,8 @@ def judged(
             "it. Build with a larger size"
         )
         return withheld(coreset, trouble, "coreset", tol, **about)
+    if num_modes is not None:
+        found = found.no_less_than(LEAST_SEEN)
     fault = _fault(found, tol)
     forward = found.forward.value + 2.0 * found.forward.standard_error
     variation = total_variation(min(found.upper, forward))

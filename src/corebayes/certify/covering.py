@@ -10,11 +10,11 @@ from corebayes.certify.evidence import Covered, Ratios
 from corebayes.certify.search import Found, full_mode, search
 from corebayes.coreset import Coreset
 from corebayes.rows import Rows
+from corebayes.samplers.cover import DEGREES, Proposal, Tried, cover, parts_around
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.mode_search import Mode, distinct_modes, log_mass, modes_of_particles
 from corebayes.samplers.parts import Part
 from corebayes.samplers.posterior import Posterior
-from corebayes.samplers.proposal import DEGREES, Proposal, Tried, cover, parts_around
 from corebayes.samplers.tempering import Annealed
 from corebayes.types import Gaussian, Rng
 

@@ -19,10 +19,10 @@ from corebayes.certify.heights import Heights
 from corebayes.coreset import Coreset
 from corebayes.diagnostics import PASS_DRAWS
 from corebayes.rows import Rows
+from corebayes.samplers.cover import Proposal
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.parts import Part, draw_parts, log_mixture
 from corebayes.samplers.posterior import Posterior
-from corebayes.samplers.proposal import Proposal
 from corebayes.scan.query import Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 from corebayes.types import Array, Rng

@@ -57,6 +57,24 @@ class Measured(NamedTuple):
     trouble: str | None
     """Why no number may be given."""
 
+    def no_less_than(self, least: float) -> Measured:
+        """The same, with no KL below what could have been seen."""
+        estimates = {
+            name: Estimate(
+                max(kl.value, least), 0.5 * (max(_top(kl), least) - max(kl.value, least))
+            )
+            for name, kl in (
+                ("reverse", self.reverse),
+                ("forward", self.forward),
+                ("symmetrised", self.symmetrised),
+            )
+        }
+        return self._replace(**estimates, upper=max(self.upper, least))
+
+
+def _top(kl: Estimate) -> float:
+    return kl.value + 2.0 * kl.standard_error
+
 
 def measure_kl(
     ratios: Array, log_weights: Array | None, *, independent: bool, level: float, tol: float
