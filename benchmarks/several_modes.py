@@ -142,7 +142,7 @@ def frequency_problem(seed: int, number: int) -> tuple[Any, Any, Grid]:
 
 
 def frequency(seed: int) -> Iterator[Case]:
-    rng, number = np.random.default_rng(seed), (200, 400, 800)[seed % 3]
+    rng, number = np.random.default_rng(seed), (100, 200, 400)[seed % 3]
     rows, model, truth = frequency_problem(seed, number)
     # Rows that say of an alias what they say of the truth have more weight, others less.
     alias = np.array([[0.0], [2.0 * np.pi * rng.choice([-1, 1])]])

@@ -44,6 +44,8 @@ FIRMNESS = 5.0
 SHALLOW = 20.0
 # Modes to look at, the heaviest.
 MOST_MODES = 20
+# The share of rows that must have a say at a place, and how often it is moved for that.
+LEAST_SAY, MOST_HALVINGS = 0.1, 12
 # Rows from which the size of the log-likelihood at a prior draw is estimated.
 SCALE_ROWS = 500
 
@@ -145,13 +147,13 @@ class Guard(Geometry):
         # The same places and rows at every look, so that looks can be compared.
         fixed = np.random.default_rng(problem.data.num_rows)
         prior = prior_fit(model, problem.no_points().rows)
-        modes = problem.places[:MOST_MODES]
-        far = np.vstack([modes, prior.draw(fixed, self.num_far), inner.location])
         _, rows, counts = random_points(fixed, problem, SCALE_ROWS)
+        modes = problem.places[:MOST_MODES]
+        wide = prior.draw(fixed, self.num_far)
+        centre = modes[0] if len(modes) else inner.location
+        wide = _pulled_in(model, rows, wide, centre)
+        far = np.vstack([modes, wide, inner.location])
         with np.errstate(all="ignore"):
-            finite = np.isfinite(model.potentials(far, rows)).all(axis=0)
-            finite[-1] = True
-            far = far[finite]
             sums = model.sum_potentials(far, rows, counts)
         sizes = np.abs(sums[:-1] - sums[-1]) * count / max(counts.sum(), 1.0)
         # A likelihood that is flat out there needs no guard: a nat is the least that counts.
@@ -162,3 +164,23 @@ class Guard(Geometry):
 
     def kl(self, problem: Problem, space: GuardedSpace, residual: Array) -> Estimate:
         return self.geometry.kl(problem, space.inner, space.split(residual)[0])
+
+
+def _pulled_in(model: Model, rows: Block, far: Array, centre: Array) -> Array:
+    """Places at which many rows have a say, halfway to the centre again and again where few have.
+
+    Where potentials overflow, or one row outweighs all others, no few rows can stand for all: what
+    they are fitted to there they would not fit elsewhere. Cost: 500 potentials for each place.
+    """
+    far, left = far.copy(), np.arange(len(far))
+    with np.errstate(all="ignore"):
+        at_centre = model.potentials(centre[None], rows)
+        for _ in range(MOST_HALVINGS):
+            changes = np.abs(model.potentials(far[left], rows) - at_centre)
+            # (Σ |Δf|)² / Σ Δf², as a share of the rows
+            shares = np.square(changes.mean(axis=0)) / np.mean(np.square(changes), axis=0)
+            left = left[~(shares >= LEAST_SAY)]
+            if left.size == 0:
+                break
+            far[left] = 0.5 * (far[left] + centre)
+    return np.delete(far, left, axis=0)
