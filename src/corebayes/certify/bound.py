@@ -29,9 +29,9 @@ def bounds(
     """
     if error <= 0.0:
         return value, value
-    centred = influence - influence.mean()
+    centred: Array = influence - float(influence.mean())
     spread = float(np.sqrt(np.mean(np.square(centred))))
-    skewness = float(np.mean(np.power(centred / spread, 3))) / np.sqrt(num_effective)
+    skewness = float(np.mean((centred / spread) ** 3)) / float(np.sqrt(num_effective))
     quantile = float(stdtrit(max(num_effective - 1.0, 1.0), 1.0 - level))
     ratio = quantile * error / value if value > 0.0 else np.inf
     low = value - error * _untransformed(quantile, skewness)

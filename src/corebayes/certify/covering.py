@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -115,11 +116,9 @@ def _hot_parts(found: Found) -> list[Part]:
     fits = [mode.fit._replace(factor=root * mode.fit.factor) for mode in found.ours[:2]]
     if found.annealed is not None:
         hot = found.annealed.path[int(np.searchsorted(found.annealed.temperatures, 0.1))]
-        covariance = np.atleast_2d(np.cov(hot, rowvar=False))
-        try:
-            fits.append(Gaussian(hot.mean(axis=0), np.linalg.cholesky(covariance)))
-        except np.linalg.LinAlgError:
-            pass
+        with suppress(np.linalg.LinAlgError):
+            factor = np.linalg.cholesky(np.atleast_2d(np.cov(hot, rowvar=False)))
+            fits.append(Gaussian(hot.mean(axis=0), np.asarray(factor, dtype=np.float64)))
     return [Part(fit, DEGREES) for fit in fits]
 
 

@@ -25,7 +25,7 @@ from corebayes.samplers.parts import Part, draw_parts, log_mixture
 from corebayes.samplers.posterior import Posterior
 from corebayes.scan.query import Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.types import Array, Rng
+from corebayes.types import Array, Indices, Rng
 
 # A draw of less than this weight may lie where the likelihood overflows.
 NO_WEIGHT = 1e-3
@@ -111,14 +111,14 @@ class Chains:
 
     def __init__(self, coreset: Coreset, rows: Rows, draws: Draws) -> None:
         self.coreset, self.rows, self.draws = coreset, rows, draws
-        self.ratios = np.full(draws.values.shape[:2], np.nan)
+        self.ratios: Array = np.full(draws.values.shape[:2], np.nan)
 
     def at_least(self, number: int) -> Ratios:
-        chains, length = self.ratios.shape
+        chains, length = self.draws.values.shape[:2]
         step = max(1, chains * length // number)
         # Nested: every power of four, so that what was evaluated is among what is.
         step = 4 ** int(np.log(step) / np.log(4.0))
-        places = np.arange(0, length, step)
+        places: Indices = np.arange(0, length, step)
         fresh = places[np.isnan(self.ratios[0, places])]
         if fresh.size:
             values = self.draws.values[:, fresh].reshape(-1, self.draws.values.shape[2])

@@ -60,9 +60,7 @@ class Measured(NamedTuple):
     def no_less_than(self, least: float) -> Measured:
         """The same, with no KL below what could have been seen."""
         estimates = {
-            name: Estimate(
-                max(kl.value, least), 0.5 * (max(_top(kl), least) - max(kl.value, least))
-            )
+            name: _no_less_than(kl, least)
             for name, kl in (
                 ("reverse", self.reverse),
                 ("forward", self.forward),
@@ -72,8 +70,9 @@ class Measured(NamedTuple):
         return self._replace(**estimates, upper=max(self.upper, least))
 
 
-def _top(kl: Estimate) -> float:
-    return kl.value + 2.0 * kl.standard_error
+def _no_less_than(kl: Estimate, least: float) -> Estimate:
+    value, top = max(kl.value, least), max(kl.value + 2.0 * kl.standard_error, least)
+    return Estimate(value, 0.5 * (top - value))
 
 
 def measure_kl(

@@ -152,20 +152,17 @@ def stages(most: int) -> list[int]:
 def in_stages(evidence: Evidence, numbers: Sequence[int], tol: float) -> tuple[int, Measured]:
     """What the first stage says whose verdict is clear, or the last, and its number of draws."""
     level = LEVEL / len(numbers)
-    for stage, number in enumerate(numbers):
-        ratios = evidence.at_least(number)
-        found = _measured(ratios, level, tol)
-        enough = CLEAR * tol if stage == 0 and len(numbers) > 1 else tol
-        clear = found.upper <= enough or (found.lower > tol and stage > 0)
-        if found.trouble is None and clear:
-            break
-    return ratios.values.size, found
+    for stage, number in enumerate(numbers[:-1]):
+        size, found = _measured(evidence.at_least(number), level, tol)
+        certified = found.upper <= (CLEAR * tol if stage == 0 else tol)
+        if found.trouble is None and (certified or (found.lower > tol and stage > 0)):
+            return size, found
+    return _measured(evidence.at_least(numbers[-1]), level, tol)
 
 
-def _measured(ratios: Ratios, level: float, tol: float) -> Measured:
-    return measure_kl(
-        ratios.values, ratios.log_weights, independent=ratios.independent, level=level, tol=tol
-    )
+def _measured(ratios: Ratios, level: float, tol: float) -> tuple[int, Measured]:
+    values, logs, independent = ratios
+    return values.size, measure_kl(values, logs, independent=independent, level=level, tol=tol)
 
 
 def _of_draws(

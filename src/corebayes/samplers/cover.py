@@ -86,8 +86,8 @@ def cover(
     """A proposal that covers π_w, and how it did; None where none does."""
     proposal = around_modes(modes)
     found = tried(rng, posterior, proposal)
-    for number in NUM_CLUSTERS if particles is not None else ():
-        if found.covers:
+    for number in NUM_CLUSTERS:
+        if found.covers or particles is None:
             break
         clusters = around_clusters(rng, particles, number)
         parts = [*clusters.parts, *proposal.parts]
@@ -121,10 +121,10 @@ def around_clusters(rng: Generator, particles: Array, number: int) -> Proposal:
         mine = points[nearest == k]
         if len(mine) <= 2 * dim:
             continue
-        covariance = np.atleast_2d(np.cov(mine, rowvar=False))
-        covariance += (1e-9 + 1e-4 * np.diag(covariance).mean()) * np.eye(dim)
+        covariance: Array = np.atleast_2d(np.cov(mine, rowvar=False))
+        covariance += (1e-9 + 1e-4 * float(np.diag(covariance).mean())) * np.eye(dim)
         # Clusters are cut off where they meet.
-        factor = 1.2 * scale[:, None] * np.linalg.cholesky(covariance)
+        factor: Array = 1.2 * scale[:, None] * np.linalg.cholesky(covariance)
         parts.extend(parts_around(Gaussian(mine.mean(axis=0) * scale, factor)))
         shares.extend([len(mine) / len(points)] * 2)
     total = np.maximum(np.array(shares), LEAST_SHARE)

@@ -54,6 +54,6 @@ def _propose(
     shares = np.maximum(shares_of(modes), LEAST_SHARE)
     shares /= shares.sum()
     parts = [Part(mode.fit, degrees) for mode in modes]
-    draws = draw_parts(rng, parts, rng.multinomial(number, shares))
+    draws = draw_parts(rng, parts, rng.multinomial(number, shares).tolist())
     draws = rng.permutation(draws)
     return draws, log_mixture(parts, shares, draws)

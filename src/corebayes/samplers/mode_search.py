@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corebayes.deadline import check_time
 from corebayes.samplers.laplace import Laplace
@@ -99,7 +100,7 @@ def lies_in(fit: Gaussian, draws: Array, scale: float) -> bool:
     return nearest <= scale * (dim + 4.0 * np.sqrt(2.0 * dim))
 
 
-def _inside(fit: Gaussian, draws: Array) -> Array:
+def _inside(fit: Gaussian, draws: Array) -> NDArray[np.bool_]:
     """Which draws lie well within a mode: ‖z‖² ≤ d + 2 √(2d)."""
     dim = fit.mean.size
     if len(draws) == 0:

@@ -1,9 +1,10 @@
 """Where the posterior of all rows may have modes, found on a subsample of them.
 
 A subsample of U rows that stand for N/U each has the modes of all rows, though not where they are,
-which is off by √(N/U) deviations, nor with their masses. So particles are annealed to its posterior,
-Newton's method climbs from those of every temperature, and the modes are weighed on a larger
-subsample, where a difference in log mass has a standard error that shows which may still matter.
+which is off by √(N/U) deviations, nor with their masses. So particles are annealed to its
+posterior, Newton's method climbs from those of every temperature, and the modes are weighed on a
+larger subsample, where a difference in log mass has a standard error that shows which may still
+matter.
 """
 
 from __future__ import annotations
