@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from corebayes.certify.modes import unvisited_mode
+
 from corebayes.models import CustomModel
 from corebayes.rows import open_rows
 from tests.coresets import standard_normals, weighted

@@ -19,6 +19,10 @@ from scipy.special import stdtrit
 from corebayes.types import Array
 
 
+# Where errors are several times the value its logarithm says nothing.
+STEEPEST = 3.0
+
+
 def bounds(
     value: float, influence: Array, error: float, num_effective: float, level: float
 ) -> tuple[float, float]:
@@ -36,9 +40,9 @@ def bounds(
     ratio = quantile * error / value if value > 0.0 else np.inf
     low = value - error * _untransformed(quantile, skewness)
     high = value - error * _untransformed(-quantile, skewness)
-    # Beyond e^700 there are no numbers.
-    lower = min(low, value * np.exp(-min(ratio, 700.0)))
-    upper = max(high, value * np.exp(min(ratio, 700.0)), value + quantile * error)
+    factor = np.exp(min(ratio, STEEPEST))
+    lower = min(low, value / factor)
+    upper = max(high, value * factor, value + quantile * error)
     return max(float(lower), 0.0), float(upper)
 
 

@@ -87,8 +87,9 @@ def judged(
     num_modes: int | None = None,
     max_rhat: float = 1.0,
     num_divergences: int = 0,
+    because: str = "",
 ) -> Certificate:
-    """The certificate of what was measured, with its verdict."""
+    """The certificate of what was measured, with its verdict; `because` of what it is not one."""
     about: dict[str, Any] = {
         "pareto_k": found.pareto_k,
         "effective_sample_size": found.effective,
@@ -117,7 +118,7 @@ def judged(
         tol=tol,
         certified=fault is None,
         fault=fault,
-        verdict=_verdict(coreset, found, variation, tol, fault, num_modes),
+        verdict=_verdict(coreset, found, variation, tol, fault, num_modes, because),
         **about,
     )
 
@@ -135,6 +136,7 @@ def _verdict(
     tol: float,
     fault: str | None,
     num_modes: int | None,
+    because: str,
 ) -> str:
     distance = f"{_nats(found.reverse)} of the full posterior (KL(π_w‖π))"
     around = "" if num_modes is None else f", around the {_modes(num_modes)} found"
@@ -151,7 +153,7 @@ def _verdict(
         )
     return (
         f"Not certified: {_name(coreset)} is only within {distance}, more than the tolerance of "
-        f"{tol:g} nats with two standard errors to spare. Build with a larger size."
+        f"{tol:g} nats with two standard errors to spare{because}. Build with a larger size."
     )
 
 

@@ -28,6 +28,8 @@ MOST_HOT_DIM = 8
 # log Z_w by annealing may be off by this; a particle is uncovered where π_w / q is this many times
 # its mean, and so many of them are a mode.
 GAP, UNCOVERED, MODE_SHARE = 1.0, 20.0, 0.005
+# A lost mode with less of the mass is not what is wrong.
+LEAST_TOLD = 0.01
 
 
 class AroundModes(Covered):
@@ -51,6 +53,21 @@ class Sources(NamedTuple):
     evidence: AroundModes | None
     num_modes: int | None = None
     trouble: str | None = None
+    lost: tuple[Mode, ...] = ()
+
+    def what_is_lost(self) -> str:
+        """The heaviest mode of π that π_w lacks, in words, if there is one."""
+        if self.evidence is None or not self.lost:
+            return ""
+        shares = [self.evidence.shares_near(mode.fit) for mode in self.lost]
+        heaviest = max(range(len(shares)), key=lambda place: shares[place][0])
+        full, ours = shares[heaviest]
+        if full < LEAST_TOLD:
+            return ""
+        return (
+            f": the full posterior has a mode near θ = ({_place(self.lost[heaviest])}) with about "
+            f"{100.0 * full:.3g} % of the mass, where that of the coreset has {100.0 * ours:.2g} %"
+        )
 
 
 def one_mode(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
@@ -93,7 +110,7 @@ def several_modes(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
     evidence.add_parts([part for mode in found.lost for part in parts_around(mode.fit)], LOST)
     if coreset.model.dim <= MOST_HOT_DIM:
         evidence.add_parts(_hot_parts(found), HOT)
-    return Sources(evidence, number)
+    return Sources(evidence, number, lost=tuple(found.lost))
 
 
 def _uncovered(
@@ -133,10 +150,12 @@ def _gap_words(annealed: Annealed, tried: Tried) -> str:
 def _lost_words(found: Found) -> str | None:
     if not found.lost:
         return None
-    mode = found.lost[0]
-    place = ", ".join(f"{value:.3g}" for value in mode.fit.mean[:5])
-    more = ", …" if mode.fit.mean.size > 5 else ""
     return (
-        f"the full posterior has a mode near θ = ({place}{more}) that the coreset posterior does "
-        "not have. Build with a larger size, or use a model with one mode"
+        f"the full posterior has a mode near θ = ({_place(found.lost[0])}) that the coreset "
+        "posterior does not have. Build with a larger size, or use a model with one mode"
     )
+
+
+def _place(mode: Mode) -> str:
+    place = ", ".join(f"{value:.3g}" for value in mode.fit.mean[:5])
+    return place + (", …" if mode.fit.mean.size > 5 else "")

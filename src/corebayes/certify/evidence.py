@@ -21,11 +21,11 @@ from corebayes.diagnostics import PASS_DRAWS
 from corebayes.rows import Rows
 from corebayes.samplers.cover import Proposal
 from corebayes.samplers.draws import Draws
-from corebayes.samplers.parts import Part, draw_parts, log_mixture
+from corebayes.samplers.parts import Part, draw_parts, log_mixture, squared_distances
 from corebayes.samplers.posterior import Posterior
 from corebayes.scan.query import Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.types import Array, Indices, Rng
+from corebayes.types import Array, Gaussian, Indices, Rng
 
 # A draw of less than this weight may lie where the likelihood overflows.
 NO_WEIGHT = 1e-3
@@ -77,6 +77,14 @@ class Covered:
         logs = self.ours - log_mixture(self.parts, self.counts / self.counts.sum(), self.draws)
         return logs - (logsumexp(logs) - np.log(logs.size))
 
+    def shares_near(self, fit: Gaussian) -> tuple[float, float]:
+        """The shares of π and of π_w that lie where the draws of a fit do."""
+        dim, logs = fit.mean.size, self.log_weights()
+        near = squared_distances(fit, self.draws) <= dim + 4.0 * np.sqrt(2.0 * dim)
+        full = logs + self.ratios
+        shares = [np.exp(values - logsumexp(values)) for values in (full, logs)]
+        return float(shares[0][near].sum()), float(shares[1][near].sum())
+
     def _draw(self, number: int) -> None:
         # Later parts catch up with those that were drawn from before.
         goal = (len(self.draws) + number) * self.shares
@@ -114,10 +122,10 @@ class Chains:
         self.ratios: Array = np.full(draws.values.shape[:2], np.nan)
 
     def at_least(self, number: int) -> Ratios:
-        chains, length = self.draws.values.shape[:2]
+        chains, length = map(int, self.draws.values.shape[:2])
         step = max(1, chains * length // number)
         # Nested: every power of four, so that what was evaluated is among what is.
-        step = 4 ** int(np.log(step) / np.log(4.0))
+        step = int(4 ** int(np.log(step) / np.log(4.0)))
         places: Indices = np.arange(0, length, step)
         fresh = places[np.isnan(self.ratios[0, places])]
         if fresh.size:

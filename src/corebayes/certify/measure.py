@@ -117,7 +117,14 @@ def measure(
         )
     if sources.evidence is not None:
         num_draws, found = in_stages(sources.evidence, stages(draws), tol)
-        return certificate.judged(coreset, found, tol, num_draws=num_draws, num_modes=modes)
+        return certificate.judged(
+            coreset,
+            found,
+            tol,
+            num_draws=num_draws,
+            num_modes=modes,
+            because=sources.what_is_lost(),
+        )
     drawn = _draw(rng, coreset, draws, NUTS(chains=4))
     return _of_draws(coreset, rows, drawn, tol, stages(draws), modes)
 

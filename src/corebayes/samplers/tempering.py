@@ -9,7 +9,8 @@ each β as far from the last as leaves half of the particles effective (Del Mora
 each the particles are resampled and moved by Metropolis steps along differences of two of them (ter
 Braak 2006), which have the scale of a mode when both are from one, shortened at random for modes
 that are narrower than what lies between them. The product of the mean increments is an unbiased
-estimate of Z_w, and modes die out only as their mass does: what is there at low β leads to all of them.
+estimate of Z_w, and modes die out only as their mass does: what is there at low β leads to all of
+them.
 """
 
 from __future__ import annotations
@@ -107,14 +108,14 @@ def _move(
 ) -> tuple[Array, Array, Array]:
     """One Metropolis step of every particle along the difference of two others."""
     draws, first, target = state
-    number, dim = draws.shape
+    number, dim = len(draws), posterior.dim
     one, other = rng.integers(number, size=(2, number))
     shortened: Array = np.power(10.0, -SHORTEST * np.square(rng.uniform(size=(number, 1))))
     steps: Array = shortened * (draws[one] - draws[other])
+    axes = rng.integers(dim, size=(number, 1))
     # All coordinates or one of them, so that many parameters do not stand still.
     alone = rng.uniform(size=(number, 1)) < 0.3
-    others = np.arange(dim) != rng.integers(dim, size=(number, 1))
-    steps = np.where(alone & others, 0.0, steps)
+    steps = np.where(alone & (np.arange(dim) != axes), 0.0, steps)
     steps *= np.where(alone, 2.4, 2.4 / np.sqrt(2.0 * dim))
     moved = draws + steps + 1e-9 * steps.std(axis=0) * rng.standard_normal(draws.shape)
     new_first, new_target = wide.log_density(moved), posterior.finite_log_density(moved)
