@@ -171,7 +171,7 @@ class TestEstimates:
             certificate = certify(coreset, data)
             assert certificate.certified
             assert 0.0 <= certificate.reverse_kl.value < 1e-20
-        assert certificate.pareto_k == 0.0
+        assert certificate.pareto_k <= 0.0
 
     def test_counts_are_repetitions(self) -> None:
         model, data = linear(num_rows=60)

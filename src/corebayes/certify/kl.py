@@ -100,7 +100,10 @@ def measure_kl(
         lower, upper = bounds(value, influence, error, number, level)
         return Estimate(value, 0.5 * (upper - value)), lower, upper
 
-    reverse, lower, upper = estimated(log_mean, moved - weights * (1.0 + ratios))
+    # w (u − 1 − r), which for small r would be lost in rounding
+    small = weights * (np.expm1(np.minimum(ratios, 1.0) - log_mean) - ratios)
+    own = np.where(ratios < 1.0, small, moved - weights * (1.0 + ratios))
+    reverse, lower, upper = estimated(log_mean, own)
     pull = moved * (ratios - mean_ur)
     return Measured(
         reverse=reverse,
