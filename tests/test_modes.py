@@ -133,7 +133,14 @@ class TestCover:
         assert covered[1].log_evidence == pytest.approx(truth, abs=0.15)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+# The others take some seconds each.
+QUICK = ("lost", "absolute")
+
+
+@pytest.mark.parametrize(
+    "family",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES],
+)
 def test_posteriors_of_several_modes_are_judged_by_their_masses(family: str) -> None:
     for case in FAMILIES[family](1):
         if case.rows.num_rows > 10_000:

@@ -18,7 +18,6 @@ from scipy.special import stdtrit
 
 from corebayes.types import Array
 
-
 # Where errors are several times the value its logarithm says nothing.
 STEEPEST = 3.0
 

@@ -104,9 +104,11 @@ def judged(
             "it. Build with a larger size"
         )
         return withheld(coreset, trouble, "coreset", tol, **about)
+    fault = _fault(found, tol)
     if num_modes is not None:
         found = found.no_less_than(LEAST_SEEN)
-    fault = _fault(found, tol)
+        if fault is None and tol < LEAST_SEEN:
+            fault = "search"
     forward = found.forward.value + 2.0 * found.forward.standard_error
     variation = total_variation(min(found.upper, forward))
     return Certificate(
@@ -144,6 +146,11 @@ def _verdict(
         return (
             f"T{_name(coreset)[1:]} is within {distance}{around}; no expectation of a bounded "
             f"function moves by more than {_percent(variation)} of its range [Pinsker]."
+        )
+    if fault == "search":
+        return (
+            f"Not certified: {_name(coreset)} is within {distance}{around}, and no search for "
+            f"others sees less. Certify with a tolerance of {LEAST_SEEN:g} nats or more."
         )
     if fault == "draws":
         return (

@@ -19,9 +19,8 @@ from corebayes.certify.certificate import Certificate
 from corebayes.certify.conjugate import exact_kl
 from corebayes.certify.covering import one_mode, several_modes
 from corebayes.certify.evidence import Chains, Evidence, Ratios
-from corebayes.certify.kl import MAX_PARETO_K as MAX_PARETO_K
 from corebayes.certify.kl import Measured, measure_kl
-from corebayes.certify.same_data import check_same_data as check_same_data
+from corebayes.certify.same_data import check_same_data
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.formula.rows import as_built
 from corebayes.models.conjugate import ConjugateModel
