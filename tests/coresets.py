@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +71,28 @@ def near(
     kept = np.arange(data.num_rows // 10, data.num_rows)
     weights = share * data.num_rows / kept.size * np.exp(spread * rng.normal(size=kept.size))
     return weighted(model, data, kept, weights)
+
+
+class HiddenMean(GaussianMean):
+    """A Gaussian mean whose closed form nobody sees, so that draws must do."""
+
+    statistics = None
+    posterior = None
+
+
+class HiddenLinear(LinearRegression):
+    """The same of a linear regression."""
+
+    statistics = None
+    posterior = None
+
+
+def hidden(coreset: Coreset) -> Coreset:
+    """The coreset with its model's conjugacy hidden."""
+    kinds = {GaussianMean: HiddenMean, LinearRegression: HiddenLinear}
+    model = copy.copy(coreset.model)
+    object.__setattr__(model, "__class__", kinds[type(model)])
+    return replace(coreset, model=model)
 
 
 def standard_normals(num_draws: int, dim: int, seed: int = 0) -> Array:

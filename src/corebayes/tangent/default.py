@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 
 from corebayes.models.glm import GLM
@@ -37,8 +38,10 @@ def default_geometry(
     nothing to fit, so for a coreset of `size` rows the space is made large enough where that is
     cheap. Models that are not log-concave get guards against spurious modes.
     """
-    geometry = _plain(problem, size or 0, OF_THE_POSTERIOR if exact_draws else OF_A_FIT)
-    return geometry if problem.model.log_concave else Guard(geometry=geometry)
+    if problem.model.log_concave:
+        return _plain(problem, size or 0, OF_THE_POSTERIOR if exact_draws else OF_A_FIT)
+    of_all_modes = replace(OF_THE_POSTERIOR, places=problem.places)
+    return Guard(geometry=_plain(problem, size or 0, of_all_modes if exact_draws else OF_A_FIT))
 
 
 def _plain(problem: Problem, size: int, sampler: Sampler) -> Geometry:
