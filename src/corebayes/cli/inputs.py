@@ -197,10 +197,7 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
         raise ValueError(f"--formula is for tables with names, .csv or .parquet, not {path}")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    if path.suffix == ".csv":
-        table = _read_csv(path)
-    else:
-        table = read_parquet(str(path))
+    table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path))
     if columns.formula is not None:
         return design_rows(columns.formula, table, counts=columns.counts)
     assert columns.design is not None
