@@ -166,7 +166,9 @@ def test_ctrl_c_does_not_wait_for_the_block_under_way(tmp_path):
             time.sleep(3.0)
             return super().answer(block, numbers)
 
-    data = open_rows((np.ones((4000, 2)), np.ones(4000)))
+    # Several shards: one alone is asked without threads.
+    data = open_rows((np.ones((40_000, 2)), np.ones(40_000)))
+    assert data.num_shards > 1
     threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
