@@ -24,7 +24,7 @@ UNCOMPRESSED = 0
 # How many times its bytes a chunk can unpack to; packed in another way, any number of times.
 MOST_TIMES = {"UNCOMPRESSED": 1, "SNAPPY": 24, "LZ4": 256}
 # What a chunk may unpack to without a look at its pages.
-LITTLE_BYTES = 1 << 24
+LITTLE_BYTES = 1 << 25
 
 
 def footer_bytes(file: BinaryIO) -> int:
