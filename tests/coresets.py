@@ -14,6 +14,7 @@ from corebayes.models import GaussianMean, LinearRegression, LogisticRegression,
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
 from corebayes.types import Array, Data, Gaussian, Model
+from tests.problems import coins
 
 
 def weighted(model: Model, data: Data, indices: Any, weights: Any, **fields: Any) -> Coreset:
@@ -58,7 +59,7 @@ def linear(num_rows: int = 80, dim: int = 3, seed: int = 0) -> tuple[Model, Data
 def logistic(num_rows: int = 200, dim: int = 3, seed: int = 0) -> tuple[Model, Data]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(num_rows, dim))
-    y = rng.random(num_rows) < 1.0 / (1.0 + np.exp(-X @ np.linspace(-1.0, 2.0, dim)))
+    y = coins(rng, X @ np.linspace(-1.0, 2.0, dim))
     data = open_rows((X, y.astype(float)))
     return LogisticRegression().bind(data), data
 

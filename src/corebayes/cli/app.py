@@ -54,6 +54,7 @@ from corebayes.cli.options import (
 from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.files.outputs import probe_output, write_or_keep
+from corebayes.files.reading import printable
 from corebayes.rows import Rows
 from corebayes.watch.interrupts import exit_code, is_interrupt
 from corebayes.watch.logs import JsonLines, logger, write_lines
@@ -334,7 +335,7 @@ def _sentence(error: BaseException) -> str:
 def _one_line(text: str) -> str:
     """On one line, with the arguments of Python as options."""
     text = re.sub(r'\b(on_bad|target|features|counts|memory)="(\w+)"', _as_option, text)
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def _as_option(found: re.Match[str]) -> str:
