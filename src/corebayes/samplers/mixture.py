@@ -32,7 +32,7 @@ def mixture_draws(
     degrees: float = DEGREES,
 ) -> Draws:
     """Independent draws around these modes, weighted by π_w / q. Cost: M potentials for each."""
-    draws, log_proposal = _propose(rng, modes, num_draws, degrees)
+    draws, log_proposal = propose(rng, modes, num_draws, degrees)
     log_ratios = posterior.finite_log_density(draws) - log_proposal
     weights = np.exp(log_ratios - logsumexp(log_ratios)) * num_draws
     finite = np.maximum(log_ratios, log_ratios.max() - 700.0)
@@ -46,7 +46,7 @@ def mixture_draws(
     )
 
 
-def _propose(
+def propose(
     rng: np.random.Generator, modes: list[Mode], number: int, degrees: float
 ) -> tuple[Array, Array]:
     """Draws of the mixture and the log of its density there."""

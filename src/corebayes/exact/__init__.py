@@ -1,0 +1,3 @@
+"""The posterior of all rows through a coreset: exact draws, evidence, cross-validation."""
+
+
