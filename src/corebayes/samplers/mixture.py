@@ -50,8 +50,7 @@ def propose(
     rng: np.random.Generator, modes: list[Mode], number: int, degrees: float
 ) -> tuple[Array, Array]:
     """Draws of the mixture and the log of its density there."""
-    shares = np.maximum(shares_of(modes), LEAST_SHARE)
-    shares /= shares.sum()
+    shares = _shares(modes)
     parts = rng.choice(len(modes), size=number, p=shares)
     dim = modes[0].fit.mean.size
     z = rng.standard_normal((number, dim))
@@ -60,11 +59,21 @@ def propose(
     for part, mode in enumerate(modes):
         mine = parts == part
         draws[mine] = mode.fit.mean + z[mine] @ mode.fit.factor.T
+    return draws, log_mixture(modes, draws, degrees)
+
+
+def log_mixture(modes: list[Mode], draws: Array, degrees: float) -> Array:
+    """The log of the mixture's density at draws (S, d)."""
     log_parts = [
         np.log(share) + _log_t(mode.fit, draws, degrees)
-        for share, mode in zip(shares, modes, strict=True)
+        for share, mode in zip(_shares(modes), modes, strict=True)
     ]
-    return draws, np.logaddexp.reduce(log_parts, axis=0)
+    return np.logaddexp.reduce(log_parts, axis=0)
+
+
+def _shares(modes: list[Mode]) -> Array:
+    shares = np.maximum(shares_of(modes), LEAST_SHARE)
+    return shares / shares.sum()
 
 
 def _log_t(fit: Gaussian, draws: Array, degrees: float) -> Array:
