@@ -99,10 +99,10 @@ CASES: dict[str, Callable[[], Case]] = {
         lambda rng, eta: rng.random(eta.size) < 1.0 / (1.0 + np.exp(-eta)),
     ),
     "poisson": lambda: regression(
-        cb.PoissonRegression(prior=PRIOR), lambda rng, eta: rng.poisson(np.exp(eta))
+        cb.PoissonRegression(link="log", prior=PRIOR), lambda rng, eta: rng.poisson(np.exp(eta))
     ),
     "student-t": lambda: regression(
-        cb.StudentTRegression(df=4.0, noise_sd=1.0, prior=PRIOR),
+        cb.StudentTRegression(df=4.0, scale=1.0, prior=PRIOR),
         lambda rng, eta: eta + rng.standard_t(4.0, eta.size),
     ),
     "hierarchical": hierarchical,
@@ -191,9 +191,7 @@ def main() -> None:
     print(f"{'model':<13} {'draws':<8} {'p uniform':>10} {'90 % covers':>12}")
     for name in arguments.models:
         case, began = CASES[name](), time.process_time()
-        found = [
-            replicate(case, arguments.seed + k) for k in range(arguments.replications)
-        ]
+        found = [replicate(case, arguments.seed + k) for k in range(arguments.replications)]
         for draws in ("sample", "correct"):
             ranks = np.stack([one[draws] for one in found])
             print(f"{name:<13} {draws:<8} {uniformity(ranks):>10.2g} {coverage(ranks):>11.1%}")

@@ -16,12 +16,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from corebayes.exact.pool import degrees_for, log_densities
 from corebayes.samplers.convergence import efficiency, min_ess, pareto_k, standard_error
-from corebayes.samplers.mixture import log_mixture, propose
+from corebayes.samplers.independence import Independence, log_densities
 from corebayes.samplers.mode_search import Mode
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.proposal import Component, Proposal
 from corebayes.types import Array, Estimate, Gaussian, Rng
 
 # A mean of ratios has a variance up to here.
@@ -72,12 +72,13 @@ def log_normaliser(rng: Rng, posterior: Posterior, modes: list[Mode]) -> Estimat
     else by a bridge between draws of NUTS and a t that is fitted to half of them.
     Cost: 20,000 · M potentials; or 4,000 draws of NUTS.
     """
-    if modes:
-        draws, log_q = propose(rng, modes, NUM_CANDIDATES, degrees_for(posterior.dim))
-        log_ratios = log_densities(posterior, draws) - log_q
-        finite = np.maximum(log_ratios, log_ratios.max() - 700.0)
-        if np.isfinite(log_ratios.max()) and pareto_k(finite, 1.0) <= LIGHT:
-            return log_mean_ratio(log_ratios[None], independent=True)
+    with np.errstate(all="ignore"):
+        pilot = Independence().fit_modes(rng, posterior, modes)
+        if pilot is not None and pilot.pareto_k <= LIGHT:
+            draws = pilot.proposal.draw(rng, NUM_CANDIDATES)
+            log_ratios = log_densities(posterior, draws) - pilot.proposal.log_density(draws)
+            if pareto_k(np.maximum(log_ratios, log_ratios.max() - 700.0), 1.0) <= LIGHT:
+                return log_mean_ratio(log_ratios[None], independent=True)
     sampled = NUTS(chains=4).draw(rng, posterior, NUM_DRAWS, modes[0].fit.mean if modes else None)
     return fitted_bridge(rng, sampled.values, lambda draws: log_densities(posterior, draws))
 
@@ -93,12 +94,12 @@ def fitted_bridge(
     dim, half = values.shape[-1], values.shape[1] // 2
     first, second = values[:, :half].reshape(-1, dim), values[:, half:]
     covariance = np.atleast_2d(np.cov(first, rowvar=False))
-    mode = Mode(Gaussian(first.mean(axis=0), np.linalg.cholesky(covariance)), 0.0)
-    degrees = degrees_for(dim)
-    candidates, log_q = propose(rng, [mode], num_draws, degrees)
+    fit = Gaussian(first.mean(axis=0), np.linalg.cholesky(covariance))
+    proposal = Proposal((Component(fit, 1.0, max(5.0, float(dim))),))
+    candidates = proposal.draw(rng, num_draws)
     flat = second.reshape(-1, dim)
     heights = log_density(np.concatenate([flat, candidates]))
-    of_p = heights[: len(flat)] - log_mixture([mode], flat, degrees)
-    of_q = heights[len(flat) :] - log_q
+    of_p = heights[: len(flat)] - proposal.log_density(flat)
+    of_q = heights[len(flat) :] - proposal.log_density(candidates)
     share = min(min_ess(second) / len(flat), 1.0)
     return bridge(of_p.reshape(second.shape[:2]), of_q, share=share)

@@ -15,17 +15,19 @@ import numpy as np
 
 from corebayes.coreset import Coreset
 from corebayes.exact.paths import Paths
-from corebayes.exact.pool import Pool, acceptance, num_inner
+from corebayes.exact.pool import Pool, num_inner
 from corebayes.exact.residual import Residual
 from corebayes.exact.surrogate import Proposals, Surrogate, TooManyPassesError
 from corebayes.exact.tilt import Tilt, Tilted, learn_tilt
 from corebayes.rows import Rows
 from corebayes.samplers.convergence import max_rhat, pareto_k
 from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.independence import Independence, Pilot
 from corebayes.samplers.laplace import asked_posterior, fit_or_units, prior_fit
-from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes, log_mass
+from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.proposal import Component, Proposal
 from corebayes.scan.query import Statistics
 from corebayes.types import Array, Gaussian, Indices, Rng
 
@@ -33,8 +35,8 @@ from corebayes.types import Array, Gaussian, Indices, Rng
 LEAST_WARMUP, WARMUP = 10, 0.05
 # From here on moves are good enough not to look for better ones.
 ENOUGH, MAX_PARETO_K = 0.5, 0.7
-# Below this share of candidates on π_w itself a mixture is not worth its draws.
-LEAST_INNER = 0.04
+# Candidates on few rows cost little, so a mixture may fit worse than where draws are all there is.
+INDEPENDENCE, MOST_PARAMETERS = Independence(max_time=25.0, max_pareto_k=0.7), 200
 NUM_STARTS, MAX_PASSES = 12, 60
 # Steps of a first look where what is drawn ahead may be void.
 LOOK_STEPS, FRAME_DRAWS = 60, 200
@@ -71,7 +73,7 @@ class Exactly:
 
 
 def draw_exactly(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int) -> Exactly:
-    """`chains` chains of `draws` draws of the posterior of all rows. Cost: see `corebayes.correct`."""
+    """Chains of `draws` draws each of the posterior of all rows. Cost: see `corebayes.correct`."""
     if is_conjugate(coreset.model):
         return _closed_form(rng, coreset, rows, draws, chains)
     best: Exactly | None = None
@@ -113,20 +115,30 @@ def _attempts(
     """Better and better proposals, each made of what the ones before it have seen."""
     posterior = Posterior.of(coreset)
     modes = modes_of(rng, posterior)
-    anchor = modes[0].fit.mean if modes else None
-    if not modes or acceptance(rng, posterior, modes) < LEAST_INNER:
-        yield from _local_attempts(rng, coreset, rows, draws, chains, anchor)
+    pilot = _pilot(rng, posterior, modes)
+    if pilot is None:
+        yield from _local_attempts(rng, coreset, rows, draws, chains, modes)
         return
     run = _Run(rng, Residual(coreset, rows, modes[0].fit.mean), posterior, chains, draws)
-    yield lambda: run.pooled(posterior, modes, None)
+    yield lambda: run.pooled(posterior, pilot, None)
     for _ in range(2):
         tilt = run.learn()
         if tilt is not None:
             bent = _bent(posterior, tilt)
             again = distinct_modes(find_modes(bent, [mode.fit.mean for mode in modes]))
-            if again and acceptance(rng, bent, again) >= LEAST_INNER:
-                yield lambda bent=bent, again=again, tilt=tilt: run.pooled(bent, again, tilt)
+            better = _pilot(rng, bent, again)
+            if better is not None:
+                yield lambda bent=bent, better=better, tilt=tilt: run.pooled(bent, better, tilt)
     yield run.around_full_modes
+
+
+def _pilot(rng: Rng, posterior: Posterior, modes: list[Mode]) -> Pilot | None:
+    """A mixture around the modes that covers the density, if there is one."""
+    if posterior.dim > MOST_PARAMETERS:
+        return None
+    with np.errstate(all="ignore"):
+        pilot = INDEPENDENCE.fit_modes(rng, posterior, modes)
+    return pilot if pilot is not None and INDEPENDENCE.covers(pilot) else None
 
 
 def modes_of(rng: Rng, posterior: Posterior) -> list[Mode]:
@@ -142,10 +154,11 @@ def _bent(posterior: Posterior, tilt: Tilt) -> Tilted:
 
 
 def _local_attempts(
-    rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int, anchor: Array | None
+    rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int, modes: list[Mode]
 ) -> Iterator[Callable[[], Exactly | None]]:
     """The same with a local kernel: a short look first, since what is ahead may be void."""
     posterior = Posterior.of(coreset)
+    anchor = modes[0].fit.mean if modes else None
     sampled = NUTS(chains=chains).draw(rng, posterior, chains * FRAME_DRAWS, anchor)
     residual = Residual(coreset, rows, sampled.flat.mean(axis=0) if anchor is None else anchor)
     frame, starts = _frame(sampled.flat, fit_or_units(posterior, anchor)), sampled.values[:, -1]
@@ -194,10 +207,10 @@ class _Run:
             warmup = max(LEAST_WARMUP, int(np.ceil(WARMUP * self.draws)))
         return self.draws + warmup
 
-    def pooled(self, target: Posterior, modes: list[Mode], tilt: Tilt | None) -> Exactly:
+    def pooled(self, target: Posterior, pilot: Pilot, tilt: Tilt | None) -> Exactly:
         """Independence Metropolis on the surrogate, all of it in one pass."""
-        inner = num_inner(acceptance(self.rng, target, modes))
-        pool = Pool.draw(self.rng, target, modes, self.chains, self.steps, inner)
+        inner = num_inner(pilot.time)
+        pool = Pool.draw(self.rng, target, pilot.proposal, self.chains, self.steps, inner)
         correct = _nothing if tilt is None else lambda states: -tilt(pool.draws(states))
         return self._accept(pool, correct, MAX_PASSES, _words(tilt))
 
@@ -217,8 +230,9 @@ class _Run:
             return None
         if not (np.all(np.isfinite(fit.mean)) and np.all(np.isfinite(fit.factor))):
             return None
-        mode = Mode(fit, log_mass(self.posterior, fit))
-        pool = Pool.draw(self.rng, None, [mode], self.chains, self.steps)
+        degrees = max(5.0, float(fit.mean.size))
+        proposal = Proposal((Component(fit, 0.7), Component(fit, 0.3, degrees)))
+        pool = Pool.draw(self.rng, None, proposal, self.chains, self.steps)
 
         def correct(states: Indices) -> Array:
             return self.posterior.finite_log_density(pool.draws(states)) - pool.log_q[states]

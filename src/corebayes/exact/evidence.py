@@ -14,11 +14,11 @@ from corebayes.exact.bridge import LIGHT, fitted_bridge, log_mean_ratio, log_nor
 from corebayes.exact.chains import modes_of
 from corebayes.exact.correct import corrected
 from corebayes.exact.opening import opened, suggested_size
-from corebayes.exact.pool import log_densities
 from corebayes.exact.residual import Residual
 from corebayes.exact.smoothed import smoothed_draws
 from corebayes.rows import Rows
 from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.independence import log_densities
 from corebayes.samplers.mode_search import log_volume
 from corebayes.samplers.posterior import Posterior
 from corebayes.scan.passes import Executor

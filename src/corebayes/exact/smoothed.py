@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 
 from corebayes.coreset import Coreset
-from corebayes.exact.chains import modes_of
 from corebayes.exact.pareto import smooth, tail_length
 from corebayes.exact.residual import Residual
 from corebayes.rows import Rows
 from corebayes.sample import variables
+from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.convergence import efficiency, pareto_k
 from corebayes.samplers.draws import systematic
-from corebayes.samplers.exact import Exact, is_conjugate
-from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
-from corebayes.samplers.resampling import Resampling
 from corebayes.types import Array, Indices, Rng
 
 MAX_PARETO_K = 0.7
@@ -88,12 +85,7 @@ def smoothed_draws(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: i
     number = chains * draws
     if number < 100:
         raise ValueError(f"smoothed weights need at least 100 draws in all, got {number}")
-    posterior = Posterior.of(coreset)
-    sampler = Exact() if is_conjugate(coreset.model) else Resampling(otherwise=NUTS(chains=chains))
-    start = None
-    if not is_conjugate(coreset.model):
-        start = next((mode.fit.mean for mode in modes_of(rng, posterior)), None)
-    drawn = sampler.draw(rng, posterior, number, start)
+    drawn = Automatic(chains=chains).draw(rng, Posterior.of(coreset), number)
     values = drawn.equally_weighted(rng, number).reshape(chains, draws, -1)
     residual = Residual(coreset, rows, drawn.location)
     ratios = residual.at(values.reshape(number, -1)).reshape(chains, draws)

@@ -32,7 +32,7 @@ def mixture_draws(
     degrees: float = DEGREES,
 ) -> Draws:
     """Independent draws around these modes, weighted by π_w / q. Cost: M potentials for each."""
-    draws, log_proposal = propose(rng, modes, num_draws, degrees)
+    draws, log_proposal = _propose(rng, modes, num_draws, degrees)
     log_ratios = posterior.finite_log_density(draws) - log_proposal
     weights = np.exp(log_ratios - logsumexp(log_ratios)) * num_draws
     finite = np.maximum(log_ratios, log_ratios.max() - 700.0)
@@ -46,11 +46,12 @@ def mixture_draws(
     )
 
 
-def propose(
+def _propose(
     rng: np.random.Generator, modes: list[Mode], number: int, degrees: float
 ) -> tuple[Array, Array]:
     """Draws of the mixture and the log of its density there."""
-    shares = _shares(modes)
+    shares = np.maximum(shares_of(modes), LEAST_SHARE)
+    shares /= shares.sum()
     parts = rng.choice(len(modes), size=number, p=shares)
     dim = modes[0].fit.mean.size
     z = rng.standard_normal((number, dim))
@@ -59,21 +60,11 @@ def propose(
     for part, mode in enumerate(modes):
         mine = parts == part
         draws[mine] = mode.fit.mean + z[mine] @ mode.fit.factor.T
-    return draws, log_mixture(modes, draws, degrees)
-
-
-def log_mixture(modes: list[Mode], draws: Array, degrees: float) -> Array:
-    """The log of the mixture's density at draws (S, d)."""
     log_parts = [
         np.log(share) + _log_t(mode.fit, draws, degrees)
-        for share, mode in zip(_shares(modes), modes, strict=True)
+        for share, mode in zip(shares, modes, strict=True)
     ]
-    return np.logaddexp.reduce(log_parts, axis=0)
-
-
-def _shares(modes: list[Mode]) -> Array:
-    shares = np.maximum(shares_of(modes), LEAST_SHARE)
-    return shares / shares.sum()
+    return draws, np.logaddexp.reduce(log_parts, axis=0)
 
 
 def _log_t(fit: Gaussian, draws: Array, degrees: float) -> Array:
