@@ -16,8 +16,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit, logsumexp
 
+from corebayes.exact.cover import covering
 from corebayes.samplers.convergence import efficiency, min_ess, pareto_k, standard_error
-from corebayes.samplers.independence import Independence, log_densities
+from corebayes.samplers.independence import log_densities
 from corebayes.samplers.mode_search import Mode
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
@@ -73,7 +74,7 @@ def log_normaliser(rng: Rng, posterior: Posterior, modes: list[Mode]) -> Estimat
     Cost: 20,000 · M potentials; or 4,000 draws of NUTS.
     """
     with np.errstate(all="ignore"):
-        pilot = Independence().fit_modes(rng, posterior, modes)
+        pilot = covering(rng, posterior, modes)
         if pilot is not None and pilot.pareto_k <= LIGHT:
             draws = pilot.proposal.draw(rng, NUM_CANDIDATES)
             log_ratios = log_densities(posterior, draws) - pilot.proposal.log_density(draws)

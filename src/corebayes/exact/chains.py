@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from corebayes.coreset import Coreset
+from corebayes.exact.cover import covering, modes_of
 from corebayes.exact.paths import Paths
 from corebayes.exact.pool import Pool, num_inner
 from corebayes.exact.residual import Residual
@@ -22,8 +23,8 @@ from corebayes.exact.tilt import Tilt, Tilted, learn_tilt
 from corebayes.rows import Rows
 from corebayes.samplers.convergence import max_rhat, pareto_k
 from corebayes.samplers.exact import is_conjugate
-from corebayes.samplers.independence import Independence, Pilot
-from corebayes.samplers.laplace import asked_posterior, fit_or_units, prior_fit
+from corebayes.samplers.independence import Pilot
+from corebayes.samplers.laplace import asked_posterior, fit_or_units
 from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
@@ -35,9 +36,7 @@ from corebayes.types import Array, Gaussian, Indices, Rng
 LEAST_WARMUP, WARMUP = 10, 0.05
 # From here on moves are good enough not to look for better ones.
 ENOUGH, MAX_PARETO_K = 0.5, 0.7
-# Candidates on few rows cost little, so a mixture may fit worse than where draws are all there is.
-INDEPENDENCE, MOST_PARAMETERS = Independence(max_time=25.0, max_pareto_k=0.7), 200
-NUM_STARTS, MAX_PASSES = 12, 60
+MAX_PASSES = 60
 # Steps of a first look where what is drawn ahead may be void.
 LOOK_STEPS, FRAME_DRAWS = 60, 200
 
@@ -115,7 +114,7 @@ def _attempts(
     """Better and better proposals, each made of what the ones before it have seen."""
     posterior = Posterior.of(coreset)
     modes = modes_of(rng, posterior)
-    pilot = _pilot(rng, posterior, modes)
+    pilot = covering(rng, posterior, modes)
     if pilot is None:
         yield from _local_attempts(rng, coreset, rows, draws, chains, modes)
         return
@@ -126,27 +125,10 @@ def _attempts(
         if tilt is not None:
             bent = _bent(posterior, tilt)
             again = distinct_modes(find_modes(bent, [mode.fit.mean for mode in modes]))
-            better = _pilot(rng, bent, again)
+            better = covering(rng, bent, again)
             if better is not None:
                 yield lambda bent=bent, better=better, tilt=tilt: run.pooled(bent, better, tilt)
     yield run.around_full_modes
-
-
-def _pilot(rng: Rng, posterior: Posterior, modes: list[Mode]) -> Pilot | None:
-    """A mixture around the modes that covers the density, if there is one."""
-    if posterior.dim > MOST_PARAMETERS:
-        return None
-    with np.errstate(all="ignore"):
-        pilot = INDEPENDENCE.fit_modes(rng, posterior, modes)
-    return pilot if pilot is not None and INDEPENDENCE.covers(pilot) else None
-
-
-def modes_of(rng: Rng, posterior: Posterior) -> list[Mode]:
-    """The modes of π_w, from the origin and, where there may be several, from wide places."""
-    starts = [np.zeros(posterior.dim)]
-    if not posterior.model.log_concave:
-        starts.extend(prior_fit(posterior.model, posterior.rows).draw(rng, NUM_STARTS))
-    return distinct_modes(find_modes(posterior, starts))
 
 
 def _bent(posterior: Posterior, tilt: Tilt) -> Tilted:

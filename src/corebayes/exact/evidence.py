@@ -11,8 +11,8 @@ import numpy as np
 from corebayes.arguments import checked_seed, checked_whole
 from corebayes.coreset import Coreset
 from corebayes.exact.bridge import LIGHT, fitted_bridge, log_mean_ratio, log_normaliser
-from corebayes.exact.chains import modes_of
 from corebayes.exact.correct import corrected
+from corebayes.exact.cover import modes_of
 from corebayes.exact.opening import opened, suggested_size
 from corebayes.exact.residual import Residual
 from corebayes.exact.smoothed import smoothed_draws

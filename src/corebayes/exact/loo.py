@@ -188,7 +188,7 @@ def _elpd_data(kind: Any, found: Elpd, num_draws: int, limit: float) -> Any:
         "se": error,
         "p_loo": found.lppd - found.total,
         "n_samples": num_draws,
-        "n_data_points": int(round(found.weight)),
+        "n_data_points": round(found.weight),
         "warning": found.num_bad > 0,
     }
     if found.elpds:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from corebayes.coreset import Coreset
+from corebayes.exact.cover import coreset_draws
 from corebayes.exact.pareto import smooth, tail_length
 from corebayes.exact.residual import Residual
 from corebayes.rows import Rows
 from corebayes.sample import variables
-from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.convergence import efficiency, pareto_k
 from corebayes.samplers.draws import systematic
 from corebayes.samplers.posterior import Posterior
@@ -85,7 +85,7 @@ def smoothed_draws(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: i
     number = chains * draws
     if number < 100:
         raise ValueError(f"smoothed weights need at least 100 draws in all, got {number}")
-    drawn = Automatic(chains=chains).draw(rng, Posterior.of(coreset), number)
+    drawn = coreset_draws(rng, Posterior.of(coreset), number, chains)
     values = drawn.equally_weighted(rng, number).reshape(chains, draws, -1)
     residual = Residual(coreset, rows, drawn.location)
     ratios = residual.at(values.reshape(number, -1)).reshape(chains, draws)

@@ -1,11 +1,11 @@
 """The surrogate-transition kernel: moves made on few rows, accepted on all of them.
 
 A move that is reversible in a surrogate density s, accepted with min(1, e^{v(θ′) − v(θ)}) where
-v = log π − log s, leaves π invariant exactly (Liu, "Monte Carlo Strategies in Scientific Computing",
-2001, section 9.4.3; Christen and Fox 2005). With s = π_w and π ∝ π_w e^r that is v = r. Moves are
-made ahead on the coreset, along the path on which every one is accepted, and v is taken for all of
-them and all chains in one pass over the rows; where a move is then rejected, the chain goes on from
-where it was.
+v = log π − log s, leaves π invariant exactly (Liu, "Monte Carlo Strategies in Scientific
+Computing", 2001, section 9.4.3; Christen and Fox 2005). With s = π_w and π ∝ π_w e^r that is v = r.
+Moves are made ahead on the coreset, along the path on which every one is accepted, and v is taken
+for all of them and all chains in one pass over the rows; where a move is then rejected, the chain
+goes on from where it was.
 """
 
 from __future__ import annotations

@@ -79,14 +79,14 @@ class Independence:
         if not modes:
             return None
         fits = [mode.fit for mode in modes]
-        best = _try(rng, posterior, _around(fits, fits, shares_of(modes)))
+        best = try_proposal(rng, posterior, _around(fits, fits, shares_of(modes)))
         for _ in range(NUM_FITS):
             if best.time < CLOSE:
                 break
             refitted = _refitted(best, fits)
             if refitted is None:
                 break
-            other = _try(rng, posterior, refitted)
+            other = try_proposal(rng, posterior, refitted)
             if not other.time < best.time:
                 break
             best = other
@@ -147,7 +147,8 @@ def log_densities(posterior: Posterior, draws: Array) -> Array:
     return np.concatenate(parts)
 
 
-def _try(rng: Generator, posterior: Posterior, proposal: Proposal) -> Pilot:
+def try_proposal(rng: Generator, posterior: Posterior, proposal: Proposal) -> Pilot:
+    """What a mixture is worth, from fresh draws of it."""
     number = max(NUM_PILOT, 20 * proposal.dim)
     draws = proposal.draw(rng, number)
     log_ratios = log_densities(posterior, draws) - proposal.log_density(draws)
