@@ -23,6 +23,7 @@ from scipy import stats
 
 import corebayes as cb
 from corebayes.diagnostics import gaussian_kl
+from corebayes.exact.cover import coreset_draws
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
 
@@ -36,7 +37,8 @@ class Case:
 
     model: Any
     simulate: Callable[[np.random.Generator], tuple[np.ndarray, Any]]
-    size: int
+    size: int | None
+    """Rows of the coreset before it is spoilt; None for all of them."""
 
 
 def regression(model: Any, respond: Callable[..., np.ndarray], num_rows: int = 300) -> Case:
@@ -89,7 +91,7 @@ def hierarchical() -> Case:
         gradient=hierarchical_gradient,
         names=("mu", "log_tau", *(f"eta[{k}]" for k in range(GROUPS))),
     )
-    return Case(model, simulate, 40)
+    return Case(model, simulate, None)
 
 
 PRIOR = cb.Normal(0.0, 0.7)
@@ -125,17 +127,26 @@ def spoil(rng: np.random.Generator, coreset: Any, full: Any) -> Any:
     return spoilt(low)
 
 
-def ranks_of(theta: np.ndarray, draws: Any, model: Any) -> np.ndarray:
+def all_rows(model: Any, rows: Any) -> Any:
+    """The coreset that has every row, once."""
+    numbers = np.arange(rows.num_rows)
+    weights = np.ones(rows.num_rows)
+    return cb.Coreset(numbers, weights, rows.take(numbers), model, rows.num_rows, rows.total_count)
+
+
+def flat_draws(draws: Any) -> np.ndarray:
+    """The draws of ArviZ data, one parameter after the other."""
+    columns = [
+        draws.posterior[name].values.reshape(
+            draws.posterior.sizes["chain"] * draws.posterior.sizes["draw"], -1
+        )
+        for name in draws.posterior.data_vars
+    ]
+    return np.concatenate(columns, axis=1)
+
+
+def ranks_of(theta: np.ndarray, flat: np.ndarray) -> np.ndarray:
     """Of the true parameters among `NUM_RANKED` draws spread over the chains."""
-    posterior = draws.posterior
-    values = np.concatenate(
-        [
-            posterior[name].values.reshape(posterior.sizes["chain"], posterior.sizes["draw"], -1)
-            for name in posterior.data_vars
-        ],
-        axis=2,
-    )
-    flat = values.reshape(-1, theta.size)
     thinned = flat[:: len(flat) // NUM_RANKED][:NUM_RANKED]
     return np.sum(thinned < theta, axis=0)
 
@@ -144,21 +155,21 @@ def replicate(case: Case, seed: int, draws: int = 250) -> dict[str, Any]:
     """Ranks with and without correction, and what the correction took."""
     rng = np.random.default_rng(seed)
     theta, data = case.simulate(rng)
-    good = cb.build(case.model, data, size=case.size, seed=seed)
     rows = cb.open(data).check()
-    everything = rows.take(np.arange(rows.num_rows))
-    full = Laplace().fit(
-        Posterior(good.model, everything, everything.multiplicity()),
-        np.zeros(good.model.dim),
-    )
+    everything = all_rows(case.model.bind(rows), rows)
+    good = everything
+    if case.size is not None:
+        good = cb.build(case.model, data, size=case.size, seed=seed)
+    full = Laplace().fit(Posterior.of(everything))
     poor = spoil(rng, good, full)
-    ours = cb.sample(poor, draws=draws, chains=4, seed=seed, progress=False)
+    # What `cb.sample` draws from, by the quickest way.
+    ours = coreset_draws(rng, Posterior.of(poor), 4 * draws, 4)
     began = time.process_time()
     exact = cb.correct(poor, data, draws=draws, chains=4, seed=seed)
     seconds = time.process_time() - began
     return {
-        "sample": ranks_of(theta, ours, good.model),
-        "correct": ranks_of(theta, exact, good.model),
+        "sample": ranks_of(theta, ours.flat),
+        "correct": ranks_of(theta, flat_draws(exact)),
         "seconds": seconds,
         **{name: exact.posterior.attrs[name] for name in ("acceptance", "num_passes")},
         "evaluations": exact.posterior.attrs["evaluations_per_draw"],

@@ -23,7 +23,7 @@ from corebayes.exact.tilt import Tilt, Tilted, learn_tilt
 from corebayes.rows import Rows
 from corebayes.samplers.convergence import max_rhat, pareto_k
 from corebayes.samplers.exact import is_conjugate
-from corebayes.samplers.independence import Pilot
+from corebayes.samplers.independence import Pilot, autocorrelation_time
 from corebayes.samplers.laplace import asked_posterior, fit_or_units
 from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes
 from corebayes.samplers.nuts import NUTS
@@ -34,8 +34,8 @@ from corebayes.types import Array, Gaussian, Indices, Rng
 
 # Steps before the first draw that is kept, and these as a share of the draws.
 LEAST_WARMUP, WARMUP = 10, 0.05
-# From here on moves are good enough not to look for better ones.
-ENOUGH, MAX_PARETO_K = 0.5, 0.7
+# Up to this autocorrelation time, and this k̂, moves are good enough not to look for better ones.
+ENOUGH, MAX_PARETO_K = 3.0, 0.7
 MAX_PASSES = 60
 # Steps of a first look where what is drawn ahead may be void.
 LOOK_STEPS, FRAME_DRAWS = 60, 200
@@ -58,8 +58,8 @@ class Exactly:
     """k̂ of π over what was proposed."""
     proposed: Array = field(default_factory=lambda: np.empty((0, 0)))
     """Draws of the surrogate whose ratios to π are known, (S, d)."""
-    kl: float = 0.0
-    """KL(surrogate ‖ π), as these draws have it."""
+    time: float = 1.0
+    """The autocorrelation time of chains whose moves are independent, in steps."""
     surrogate: str = "coreset"
 
     @property
@@ -68,7 +68,7 @@ class Exactly:
 
     @property
     def good(self) -> bool:
-        return self.acceptance >= ENOUGH and self.pareto_k <= MAX_PARETO_K
+        return self.time <= ENOUGH and self.pareto_k <= MAX_PARETO_K
 
 
 def draw_exactly(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int) -> Exactly:
@@ -87,7 +87,7 @@ def draw_exactly(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int
             continue
         if found.good:
             return found
-        if best is None or found.acceptance > best.acceptance:
+        if best is None or found.time < best.time:
             best = found
     if best is None:
         raise TooManyPassesError(str(refused))
@@ -148,13 +148,13 @@ def _local_attempts(
     first = look.local(posterior, frame, starts, None, LOOK_STEPS)
     run = replace(look, draws=draws, warmup=None)
     run.seen.extend(look.seen)
-    if first.acceptance >= ENOUGH:
+    if first.good:
         yield lambda: run.local(posterior, frame, starts, None, MAX_PASSES)
     tilt = run.learn()
     if tilt is not None:
         bent = _bent(posterior, tilt)
         yield lambda: run.local(bent, frame, starts, tilt, MAX_PASSES)
-    if first.acceptance < ENOUGH:
+    if not first.good:
         yield lambda: run.local(posterior, frame, starts, None, MAX_PASSES)
 
 
@@ -272,7 +272,7 @@ class _Run:
             acceptance=float(accepted.mean()),
             pareto_k=pareto_k(np.maximum(values, values.max() - 700.0), 1.0),
             proposed=proposals.draws(evaluated),
-            kl=_kl(values),
+            time=autocorrelation_time(values),
             surrogate=surrogate,
         )
 
@@ -283,12 +283,3 @@ def _nothing(states: Indices) -> Array:
 
 def _words(tilt: Tilt | None) -> str:
     return "coreset" if tilt is None else "coreset and a quadratic fit of what it misses"
-
-
-def _kl(values: Array) -> float:
-    """log mean e^v − mean v at draws of the surrogate."""
-    finite = values[np.isfinite(values)]
-    if finite.size < values.size:
-        return np.inf
-    top = finite.max()
-    return float(top + np.log(np.mean(np.exp(finite - top))) - finite.mean())

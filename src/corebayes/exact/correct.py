@@ -170,7 +170,7 @@ def warn_if_poor(coreset: Coreset, exactly: Exactly) -> float:
     elif not exactly.good:
         trouble = (
             f"only {exactly.acceptance:.0%} of the moves on the coreset were accepted"
-            if exactly.acceptance < ENOUGH
+            if exactly.time > ENOUGH
             else f"the ratios to what was proposed have a heavy tail (k̂ = {exactly.pareto_k:.2f})"
         )
         warnings.warn(
