@@ -18,7 +18,7 @@ from corebayes.exact.cover import covering, modes_of
 from corebayes.exact.paths import Paths
 from corebayes.exact.pool import Pool, num_inner
 from corebayes.exact.residual import Residual
-from corebayes.exact.surrogate import Proposals, Surrogate, TooManyPassesError
+from corebayes.exact.surrogate import Guess, Proposals, Surrogate, TooManyPassesError
 from corebayes.exact.tilt import Tilt, Tilted, learn_tilt
 from corebayes.rows import Rows
 from corebayes.samplers.convergence import max_rhat, pareto_k
@@ -228,12 +228,16 @@ class _Run:
         correct = _nothing if tilt is None else lambda states: -tilt(paths.draws(states))
         return self._accept(paths, correct, most, _words(tilt))
 
-    def learn(self) -> Tilt | None:
-        """r̂ from what the last attempt evaluated; in proportion to π where these are enough."""
-        if not self.seen:
-            return None
-        draws, residuals = self.seen[-1]
-        return learn_tilt(draws, residuals, np.isfinite(residuals).astype(float))
+    def learn(
+        self, under_way: dict[int, float] | None = None, proposals: Proposals | None = None
+    ) -> Tilt | None:
+        """r̂ from what the attempt under way has evaluated, if it is enough, else the last one."""
+        if under_way and proposals is not None:
+            draws = proposals.draws(np.array(list(under_way), dtype=np.int64))
+            tilt = learn_tilt(draws, np.array(list(under_way.values())))
+            if tilt is not None:
+                return tilt
+        return learn_tilt(*self.seen[-1]) if self.seen else None
 
     def _accept(
         self,
@@ -251,7 +255,14 @@ class _Run:
                 values = r + correction(states)
             return np.where(np.isfinite(values), values, -np.inf)
 
-        surrogates = Surrogate.over(self.rng, proposals, evaluate, self.steps, max_passes)
+        def foresee() -> Guess | None:
+            tilt = self.learn(residuals, proposals)
+            if tilt is None:
+                return None
+            return lambda states: tilt(proposals.draws(states)) + correction(states)
+
+        local = foresee if isinstance(proposals, Paths) else None
+        surrogates = Surrogate.over(self.rng, proposals, evaluate, self.steps, max_passes, local)
         try:
             chains = surrogates.run()
         finally:

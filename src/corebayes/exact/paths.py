@@ -1,8 +1,8 @@
 """Proposals by short runs of a local kernel on few rows, where no mixture covers the surrogate.
 
 A move is `inner` steps of hit-and-run slice sampling (Neal 2003), reversible in s. What was drawn
-ahead of a rejection is void, so chains go ahead a third of what is left: at KL 1e-5, where two to
-three of a thousand moves are rejected, that is seven passes, and a quarter of them for nothing.
+ahead of a rejection that nobody foresaw is void, so chains go ahead a third of what is left as long
+as nothing is foreseen.
 """
 
 from __future__ import annotations
@@ -58,5 +58,5 @@ class Paths:
     def draws(self, states: Indices) -> Array:
         return np.stack([self.states[state] for state in states])
 
-    def reach(self, left: int) -> int:
-        return left if left <= LEAST_AHEAD else -(-left // AHEAD)
+    def reach(self, left: int, *, foreseen: bool) -> int:
+        return left if foreseen or left <= LEAST_AHEAD else -(-left // AHEAD)

@@ -3,9 +3,9 @@
 A move that is reversible in a surrogate density s, accepted with min(1, e^{v(θ′) − v(θ)}) where
 v = log π − log s, leaves π invariant exactly (Liu, "Monte Carlo Strategies in Scientific
 Computing", 2001, section 9.4.3; Christen and Fox 2005). With s = π_w and π ∝ π_w e^r that is v = r.
-Moves are made ahead on the coreset, along the path on which every one is accepted, and v is taken
-for all of them and all chains in one pass over the rows; where a move is then rejected, the chain
-goes on from where it was.
+Moves are made ahead on the coreset, along the path on which every one is accepted, or as far as v
+can be foreseen from what is known, and v is taken for all of them and all chains in one pass over
+the rows; where a move is then rejected, the chain goes on from where it was.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from corebayes.types import Array, Indices, Rng
+
+
+Guess = Callable[[Indices], Array]
 
 
 class Proposals(Protocol):
@@ -34,8 +37,9 @@ class Proposals(Protocol):
         """θ of the states, (n, d)."""
         ...
 
-    def reach(self, left: int) -> int:
-        """How many of the steps that are left to go ahead of what is known."""
+    def reach(self, left: int, *, foreseen: bool) -> int:
+        """How many of the steps that are left to go ahead of what is known; `foreseen` when
+        rejections can be."""
         ...
 
 
@@ -61,6 +65,8 @@ class Surrogate:
     log_uniforms: Array
     """(chains, steps): what decides on every move."""
     max_passes: int
+    foresee: Callable[[], Guess | None] | None = None
+    """Makes of all that is known a guess of v at other states."""
     values: dict[int, float] = field(default_factory=dict[int, float])
 
     @classmethod
@@ -71,9 +77,10 @@ class Surrogate:
         evaluate: Callable[[Indices], Array],
         steps: int,
         max_passes: int,
+        foresee: Callable[[], Guess | None] | None = None,
     ) -> Surrogate:
         uniforms = np.log(rng.random((len(proposals.starts), steps)))
-        return cls(proposals, evaluate, uniforms, max_passes)
+        return cls(proposals, evaluate, uniforms, max_passes, foresee)
 
     def run(self) -> Chains:
         """All steps of all chains. Cost: one pass, and one more whenever a move is needed that was
@@ -98,20 +105,35 @@ class Surrogate:
         return Chains(states, accepted, self.values)
 
     def _ahead(self, done: list[int], at: list[int]) -> list[int]:
-        """States whose v is unknown on the way ahead, where what is unknown counts as accepted."""
-        num_steps, values = self.log_uniforms.shape[1], self.values
-        ends = [step + self.proposals.reach(num_steps - step) for step in done]
+        """States whose v is unknown on the way ahead, on which moves are accepted as v says, or the
+        guess of it, or always where there is neither."""
+        num_steps = self.log_uniforms.shape[1]
+        guess = None if self.foresee is None else self.foresee()
+        reach = self.proposals.reach
+        ends = [step + reach(num_steps - step, foreseen=guess is not None) for step in done]
         where = list(zip(range(len(done)), done, at, strict=True))
-        unknown = {state: None for state in at if state not in values}
+        guessed: dict[int, float] = {}
+        self._guess(guess, guessed, at)
         while where := [move for move in where if move[1] < ends[move[0]]]:
             moved = self.proposals.propose(where)
+            self._guess(guess, guessed, moved)
             for place, ((chain, step, state), new) in enumerate(zip(where, moved, strict=True)):
-                if new not in values:
-                    unknown[new] = None
-                elif state in values and not self._accepts(chain, step, state, new):
-                    new = state
-                where[place] = chain, step + 1, new
-        return list(unknown)
+                gain = self._value(guessed, new) - self._value(guessed, state)
+                rejected = self.log_uniforms[chain, step] >= gain
+                where[place] = chain, step + 1, state if rejected else new
+        return list(guessed)
+
+    def _guess(self, guess: Guess | None, guessed: dict[int, float], states: list[int]) -> None:
+        unknown = list(dict.fromkeys(s for s in states if s not in self.values))
+        unknown = [state for state in unknown if state not in guessed]
+        if unknown:
+            # What is no number is accepted.
+            found = [np.nan] * len(unknown) if guess is None else guess(np.array(unknown)).tolist()
+            guessed.update(zip(unknown, found, strict=True))
+
+    def _value(self, guessed: dict[int, float], state: int) -> float:
+        known = self.values.get(state)
+        return guessed[state] if known is None else known
 
     def _commit(
         self, chain: int, step: int, state: int, states: Indices, accepted: Array

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.samplers.posterior import Posterior
-from corebayes.types import Array, Gaussian
+from corebayes.types import Array
 
 # Draws for each coefficient that is fitted.
 DRAWS_EACH = 3
@@ -22,18 +22,21 @@ MOST_LEFT = 0.5
 
 
 class Tilt(NamedTuple):
-    """r̂(θ) = b·z + ½ zᵀ C z with θ = centre + L z, up to a constant."""
+    """r̂(θ) = a + b·z + ½ zᵀ C z with θ = centre + L z."""
 
     centre: Array
     whitening: Array
     """L⁻¹."""
+    constant: float
     linear: Array
     quadratic: Array
     """C, (d, d)."""
 
     def __call__(self, draws: Array) -> Array:
         z = (draws - self.centre) @ self.whitening.T
-        return z @ self.linear + 0.5 * np.einsum("si,ij,sj->s", z, self.quadratic, z)
+        return (
+            self.constant + z @ self.linear + 0.5 * np.einsum("si,ij,sj->s", z, self.quadratic, z)
+        )
 
     def gradient(self, theta: Array) -> Array:
         z = self.whitening @ (theta - self.centre)
@@ -60,14 +63,14 @@ class Tilted(Posterior):
         return gradient + self.tilt.gradient(theta), hessian + self.tilt.hessian()
 
 
-def learn_tilt(draws: Array, residuals: Array, weights: Array) -> Tilt | None:
-    """The quadratic of least weighted squares; None where it foretells r no better than a constant.
+def learn_tilt(draws: Array, residuals: Array) -> Tilt | None:
+    """The quadratic of least squares; None where it foretells r no better than a constant.
 
     With few draws for the d(d + 1)/2 products only squares are fitted, with fewer nothing.
     Cost: S·p² flops for p coefficients.
     """
-    kept = np.flatnonzero(np.isfinite(residuals) & (weights > 0.0))
-    draws, residuals, weights = draws[kept], residuals[kept], weights[kept]
+    kept = np.flatnonzero(np.isfinite(residuals))
+    draws, residuals = draws[kept], residuals[kept]
     dim = draws.shape[1]
     places = np.triu_indices(dim)
     if kept.size < DRAWS_EACH * (1 + dim + places[0].size):
@@ -78,16 +81,15 @@ def learn_tilt(draws: Array, residuals: Array, weights: Array) -> Tilt | None:
     z = (draws - centre) @ whitening.T
     features = np.column_stack([np.ones(len(z)), z, z[:, places[0]] * z[:, places[1]]])
     seen = np.arange(len(z)) % 3 != 0
-    trial = _least_squares(features[seen], residuals[seen], weights[seen])
+    trial = _least_squares(features[seen], residuals[seen])
     left = residuals[~seen] - features[~seen] @ trial
-    before = residuals[~seen] - np.average(residuals[seen], weights=weights[seen])
-    shares = weights[~seen]
-    if not shares @ np.square(left) < MOST_LEFT * (shares @ np.square(before)):
+    before = residuals[~seen] - residuals[seen].mean()
+    if not left @ left < MOST_LEFT * (before @ before):
         return None
-    found = _least_squares(features, residuals, weights)
+    found = _least_squares(features, residuals)
     products = np.zeros((dim, dim))
     products[places] = found[1 + dim :]
-    return Tilt(centre, whitening, found[1 : 1 + dim], products + products.T)
+    return Tilt(centre, whitening, float(found[0]), found[1 : 1 + dim], products + products.T)
 
 
 def _frame(draws: Array) -> tuple[Array, Array]:
@@ -95,11 +97,9 @@ def _frame(draws: Array) -> tuple[Array, Array]:
     spread = draws.std(axis=0)
     spread[spread == 0.0] = 1.0
     covariance = np.atleast_2d(np.cov(draws / spread, rowvar=False))
-    factor = np.linalg.cholesky(covariance + 1e-9 * np.eye(len(spread)))
-    fit = Gaussian(draws.mean(axis=0), factor)
-    return fit.mean, np.linalg.inv(factor) / spread
+    factor = np.linalg.cholesky(covariance + 1e-9 * np.eye(spread.size))
+    return draws.mean(axis=0), np.linalg.inv(factor) / spread
 
 
-def _least_squares(features: Array, values: Array, weights: Array) -> Array:
-    scale = np.sqrt(weights)
-    return np.linalg.lstsq(features * scale[:, None], values * scale, rcond=None)[0]
+def _least_squares(features: Array, values: Array) -> Array:
+    return np.asarray(np.linalg.lstsq(features, values, rcond=None)[0], dtype=np.float64)
