@@ -34,14 +34,14 @@ def sample(
     if out is not None:
         # Eight bytes for every number of a draw, of which seven say how it went.
         probe_output(out, ".nc", num_bytes=ROOM + 8 * draws * chains * (loaded.model.dim + 7))
-        _import_netcdf()
+        import_netcdf()
     began = time.perf_counter()
     with show_steps() as steps:
         steps.begin("sampling the coreset posterior")
         draw_data = cb.sample(loaded, draws=draws, chains=chains, seed=seed, progress=False)
     seconds = time.perf_counter() - began
     if out is not None:
-        write_or_keep(partial(_write_netcdf, draw_data), out, "the file of draws")
+        write_or_keep(partial(write_netcdf, draw_data), out, "the file of draws")
     parameters = summarise(draw_data.posterior)
     divergences = int(draw_data.sample_stats["diverging"].sum())
     if as_json:
@@ -58,13 +58,13 @@ def sample(
         )
         return
     console = make_console()
-    console.print(_summary_table(parameters))
+    console.print(summary_table(parameters))
     console.print(f"{chains} chains of {draws:,} draws, {divergences} divergences, {seconds:.1f} s")
     if out is not None:
         console.print(f"Draws are in {out}")
 
 
-def _summary_table(parameters: list[dict[str, Any]]) -> Table:
+def summary_table(parameters: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("parameter")
     for name in list(parameters[0])[1:]:
@@ -76,7 +76,7 @@ def _summary_table(parameters: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _import_netcdf() -> None:
+def import_netcdf() -> None:
     """Before there are draws to write."""
     try:
         importlib.import_module("h5netcdf")
@@ -85,6 +85,6 @@ def _import_netcdf() -> None:
         raise
 
 
-def _write_netcdf(draw_data: Any, out: Path) -> None:
+def write_netcdf(draw_data: Any, out: Path) -> None:
     with replacing(out) as path:
         draw_data.to_netcdf(str(path))

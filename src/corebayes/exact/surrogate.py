@@ -18,7 +18,6 @@ import numpy as np
 
 from corebayes.types import Array, Indices, Rng
 
-
 Guess = Callable[[Indices], Array]
 
 
