@@ -4,9 +4,9 @@
 
 Parameters are drawn from the prior and rows from the model, so ranks of the true parameters among
 draws of the posterior are uniform (Talts et al. 2018) and 90 % intervals cover 90 % of them. The
-coreset's weights are spoilt until KL(π_w ‖ π) is half a nat: too large, so that its posterior is too
-narrow, and uneven, so that it lies elsewhere. Its own draws are then visibly off; corrected ones
-must not be.
+coreset's weights are spoilt until KL(π_w ‖ π) is half a nat: too large, so that its posterior is
+too narrow, and uneven, so that it lies elsewhere. Its own draws are then visibly off; corrected
+ones must not be.
 """
 
 from __future__ import annotations

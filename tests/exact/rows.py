@@ -57,6 +57,13 @@ class Grid:
         self.covariance = (theta - self.mean).T @ ((theta - self.mean) * shares[:, None])
 
 
+def chain_draws(found: Any) -> np.ndarray:
+    """(chains, draws, d) of ArviZ data."""
+    values = [v.values for v in found.posterior.data_vars.values()]
+    return np.concatenate([v.reshape(*v.shape[:2], -1) for v in values], axis=2)
+
+
 def flat_draws(found: Any) -> np.ndarray:
-    """(S, d) of ArviZ data with scalar variables."""
-    return np.stack([v.values.ravel() for v in found.posterior.data_vars.values()], axis=1)
+    """(S, d) of ArviZ data."""
+    values = chain_draws(found)
+    return values.reshape(-1, values.shape[2])

@@ -1,5 +1,6 @@
 """Draws of the posterior of all rows, against grids, closed forms and other samplers."""
 
+import importlib
 import warnings
 from dataclasses import replace
 
@@ -11,7 +12,15 @@ from corebayes.exact import chains as exact_chains
 from corebayes.exact.chains import draw_exactly
 from corebayes.rows import open_rows
 from corebayes.samplers.convergence import min_ess
-from tests.exact.rows import Grid, flat_draws, poisson_coreset, poisson_rows, spoilt
+from tests.exact.rows import (
+    Grid,
+    chain_draws,
+    everything,
+    flat_draws,
+    poisson_coreset,
+    poisson_rows,
+    spoilt,
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +32,7 @@ def case():
 
 def agrees(found, grid):
     """Means and covariances within four standard errors."""
-    values = np.stack([v.values for v in found.posterior.data_vars.values()], axis=-1)
+    values = chain_draws(found)
     flat, ess = values.reshape(-1, 2), min_ess(values)
     deviations = np.sqrt(np.diag(grid.covariance))
     assert np.all(np.abs(flat.mean(axis=0) - grid.mean) < 4.0 * deviations / np.sqrt(ess))
@@ -41,7 +50,7 @@ def test_draws_are_of_all_rows_however_poor_the_coreset(case, factor, noise):
 
 
 def test_what_the_coreset_alone_says_is_visibly_off(case):
-    data, coreset, grid = case
+    _, coreset, grid = case
     ours = flat_draws(cb.sample(spoilt(coreset), draws=500, seed=3, progress=False))
     assert np.any(np.abs(ours.var(axis=0) / np.diag(grid.covariance) - 1.0) > 0.3)
 
@@ -60,10 +69,8 @@ def test_a_good_coreset_takes_one_pass_and_hardly_more_evaluations_than_draws(ca
 
 
 def test_log_density_is_that_of_all_rows(case):
-    data, coreset, grid = case
+    data, coreset, _ = case
     found = cb.correct(coreset, data, draws=50)
-    from tests.exact.rows import everything
-
     full = everything(cb.PoissonRegression(link="log"), data)
     theta = flat_draws(found)
     expected = full.model.sum_potentials(theta, full.rows) + full.model.log_prior(theta)
@@ -120,12 +127,13 @@ def test_smoothed_weights_agree_and_have_shapes(case):
 def test_heavy_tails_are_told(case):
     data, coreset, _ = case
     with pytest.warns(UserWarning, match="heavy tail.*size="):
-        cb.correct(spoilt(coreset, 8.0, 1.0), data, draws=100, method="psis")
+        cb.correct(spoilt(coreset, 8.0, 1.0), data, draws=1000, method="psis")
 
 
 def test_draws_that_have_not_mixed_are_told(case, monkeypatch):
     data, coreset, _ = case
-    monkeypatch.setattr("corebayes.exact.correct.max_rhat", lambda _: 1.3)
+    module = importlib.import_module("corebayes.exact.correct")
+    monkeypatch.setattr(module, "max_rhat", lambda _: 1.3)
     with pytest.warns(UserWarning, match="have not mixed.*do not use them.*size="):
         cb.correct(coreset, data, draws=20)
 
@@ -149,7 +157,7 @@ def test_the_same_seed_gives_the_same_draws_on_any_executor(case):
 )
 def test_bad_arguments_are_refused(case, arguments, words):
     data, coreset, _ = case
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         cb.correct(coreset, data, **arguments)
 
 

@@ -26,7 +26,7 @@ def test_linear_regression_in_closed_form():
 def test_gaussian_mean_in_closed_form():
     rng = np.random.default_rng(2)
     noise = np.array([[1.0, 0.3], [0.3, 2.0]])
-    X = rng.normal(size=(40, 2)) + [1.0, 2.0]
+    X = rng.normal([1.0, 2.0], size=(40, 2))
     coreset = cb.build(cb.GaussianMean(cov=noise), X, size=4, seed=0)
     covariance = np.kron(np.eye(40), noise) + np.kron(np.ones((40, 40)), np.eye(2))
     truth = stats.multivariate_normal(np.zeros(80), covariance).logpdf(X.ravel())
