@@ -11,7 +11,7 @@ import corebayes as cb
 from corebayes.exact import chains as exact_chains
 from corebayes.exact.chains import draw_exactly
 from corebayes.rows import open_rows
-from corebayes.samplers.convergence import min_ess
+from corebayes.samplers.worth import Worth, worth
 from tests.exact.rows import (
     Grid,
     chain_draws,
@@ -33,7 +33,7 @@ def case():
 def agrees(found, grid):
     """Means and covariances within four standard errors."""
     values = chain_draws(found)
-    flat, ess = values.reshape(-1, 2), min_ess(values)
+    flat, ess = values.reshape(-1, 2), worth(values).min_ess_bulk
     deviations = np.sqrt(np.diag(grid.covariance))
     assert np.all(np.abs(flat.mean(axis=0) - grid.mean) < 4.0 * deviations / np.sqrt(ess))
     ratio = flat.var(axis=0) / deviations**2
@@ -133,7 +133,7 @@ def test_heavy_tails_are_told(case):
 def test_draws_that_have_not_mixed_are_told(case, monkeypatch):
     data, coreset, _ = case
     module = importlib.import_module("corebayes.exact.correct")
-    monkeypatch.setattr(module, "max_rhat", lambda _: 1.3)
+    monkeypatch.setattr(module, "worth", lambda _: Worth(1.3, 50.0, 50.0))
     with pytest.warns(UserWarning, match="have not mixed.*do not use them.*size="):
         cb.correct(coreset, data, draws=20)
 

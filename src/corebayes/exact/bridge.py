@@ -17,12 +17,13 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from corebayes.exact.cover import covering
-from corebayes.samplers.convergence import efficiency, min_ess, pareto_k, standard_error
+from corebayes.samplers.convergence import efficiency, pareto_k, standard_error
 from corebayes.samplers.independence import log_densities
 from corebayes.samplers.mode_search import Mode
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
+from corebayes.samplers.worth import worth
 from corebayes.types import Array, Estimate, Gaussian, Rng
 
 # A mean of ratios has a variance up to here.
@@ -41,8 +42,8 @@ def log_mean_ratio(log_ratios: Array, *, independent: bool) -> Estimate:
 def bridge(of_p: Array, of_q: Array, *, share: float = 1.0) -> Estimate:
     """log Z_p/Z_q from l at draws of p (chains, draws), which are worth a `share` of independent
     ones, and at independent draws of q (S,). Cost: some iterations over both."""
-    worth = share * of_p.size
-    s_p, s_q = np.log([worth, of_q.size]) - np.log(worth + of_q.size)
+    number = share * of_p.size
+    s_p, s_q = np.log([number, of_q.size]) - np.log(number + of_q.size)
     log_z = float(np.median(of_p))
     for _ in range(MOST_ITERATIONS):
         # In terms of x = l − log Z: means of e^x / (s_p e^x + s_q) and of 1 / (s_p e^x + s_q)
@@ -52,12 +53,12 @@ def bridge(of_p: Array, of_q: Array, *, share: float = 1.0) -> Estimate:
         log_z += step
         if abs(step) < CLOSE:
             break
-    first = expit(of_q - log_z + s_p - s_q)
-    second = expit(log_z - of_p + s_q - s_p)
-    variance = first.var() / first.mean() ** 2 / of_q.size
+    first: Array = expit(of_q - log_z + s_p - s_q)
+    second: Array = expit(log_z - of_p + s_q - s_p)
+    variance = float(first.var() / first.mean() ** 2) / of_q.size
     # Of the means under p only this one has autocorrelation.
     dependence = 1.0 / efficiency(second, independent=False) if second.ndim == 2 else 1.0
-    variance += second.var() / second.mean() ** 2 / second.size * max(dependence, 1.0)
+    variance += float(second.var() / second.mean() ** 2) / second.size * max(dependence, 1.0)
     return Estimate(log_z, float(np.sqrt(variance)))
 
 
@@ -95,12 +96,12 @@ def fitted_bridge(
     dim, half = values.shape[-1], values.shape[1] // 2
     first, second = values[:, :half].reshape(-1, dim), values[:, half:]
     covariance = np.atleast_2d(np.cov(first, rowvar=False))
-    fit = Gaussian(first.mean(axis=0), np.linalg.cholesky(covariance))
+    fit = Gaussian(first.mean(axis=0), np.asarray(np.linalg.cholesky(covariance)))
     proposal = Proposal((Component(fit, 1.0, max(5.0, float(dim))),))
     candidates = proposal.draw(rng, num_draws)
     flat = second.reshape(-1, dim)
     heights = log_density(np.concatenate([flat, candidates]))
     of_p = heights[: len(flat)] - proposal.log_density(flat)
     of_q = heights[len(flat) :] - proposal.log_density(candidates)
-    share = min(min_ess(second) / len(flat), 1.0)
+    share = min(worth(second).min_ess_bulk / len(flat), 1.0)
     return bridge(of_p.reshape(second.shape[:2]), of_q, share=share)

@@ -21,7 +21,7 @@ from corebayes.exact.residual import Residual
 from corebayes.exact.surrogate import Guess, Proposals, Surrogate, TooManyPassesError
 from corebayes.exact.tilt import Tilt, Tilted, learn_tilt
 from corebayes.rows import Rows
-from corebayes.samplers.convergence import max_rhat, pareto_k
+from corebayes.samplers.convergence import pareto_k
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.independence import Pilot, autocorrelation_time
 from corebayes.samplers.laplace import asked_posterior, fit_or_units
@@ -61,10 +61,6 @@ class Exactly:
     time: float = 1.0
     """The autocorrelation time of chains whose moves are independent, in steps."""
     surrogate: str = "coreset"
-
-    @property
-    def max_rhat(self) -> float:
-        return max_rhat(self.values)
 
     @property
     def good(self) -> bool:
@@ -164,7 +160,7 @@ def _frame(draws: Array, fit: Gaussian) -> Gaussian:
         return fit
     try:
         covariance = np.atleast_2d(np.cov(draws, rowvar=False))
-        return Gaussian(draws.mean(axis=0), np.linalg.cholesky(covariance))
+        return Gaussian(draws.mean(axis=0), np.asarray(np.linalg.cholesky(covariance)))
     except np.linalg.LinAlgError:
         return fit
 
@@ -193,8 +189,7 @@ class _Run:
         """Independence Metropolis on the surrogate, all of it in one pass."""
         inner = num_inner(pilot.time)
         pool = Pool.draw(self.rng, target, pilot.proposal, self.chains, self.steps, inner)
-        correct = _nothing if tilt is None else lambda states: -tilt(pool.draws(states))
-        return self._accept(pool, correct, MAX_PASSES, _words(tilt))
+        return self._accept(pool, _less(tilt, pool), MAX_PASSES, _words(tilt))
 
     def around_full_modes(self) -> Exactly | None:
         """Independence Metropolis for π itself around the modes that Newton's method finds.
@@ -225,8 +220,7 @@ class _Run:
         self, target: Posterior, frame: Gaussian, starts: Array, tilt: Tilt | None, most: int
     ) -> Exactly:
         paths = Paths.begin(self.rng, target, frame, starts)
-        correct = _nothing if tilt is None else lambda states: -tilt(paths.draws(states))
-        return self._accept(paths, correct, most, _words(tilt))
+        return self._accept(paths, _less(tilt, paths), most, _words(tilt))
 
     def learn(
         self, under_way: dict[int, float] | None = None, proposals: Proposals | None = None
@@ -274,7 +268,7 @@ class _Run:
         values = np.array(list(chains.values.values()))
         return Exactly(
             values=proposals.draws(states.ravel()).reshape(*states.shape, -1),
-            residuals=np.array([residuals[state] for state in states.ravel()]).reshape(
+            residuals=np.array([residuals[state] for state in states.ravel().tolist()]).reshape(
                 states.shape
             ),
             accepted=accepted,
@@ -288,8 +282,13 @@ class _Run:
         )
 
 
-def _nothing(states: Indices) -> Array:
-    return np.zeros(states.size)
+def _less(tilt: Tilt | None, proposals: Proposals) -> Guess:
+    """−r̂ of states: what is left of v = r − r̂ when r is known."""
+
+    def correction(states: Indices) -> Array:
+        return np.zeros(states.size) if tilt is None else -tilt(proposals.draws(states))
+
+    return correction
 
 
 def _words(tilt: Tilt | None) -> str:

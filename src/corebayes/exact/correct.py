@@ -16,8 +16,8 @@ from corebayes.exact.smoothed import smoothed_draws
 from corebayes.exact.surrogate import TooManyPassesError
 from corebayes.rows import Rows
 from corebayes.sample import arviz_data
-from corebayes.samplers.convergence import max_rhat, min_ess
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.worth import Worth, worth
 from corebayes.scan.passes import Executor
 from corebayes.types import Array, Rng
 
@@ -61,7 +61,7 @@ def correct(
 
     `sample_stats` has the log density of all rows `lp`, `log_ratio`, which is r up to a constant,
     and `accepted`; the attributes have what it took (`num_passes`, `evaluations_per_draw`) and how
-    it went (`acceptance`, `pareto_k`, `max_rhat`, `min_ess`).
+    it went (`acceptance`, `pareto_k`, `max_rhat`, `min_ess_bulk`, `min_ess_tail`).
     Cost: about 1.05·N potentials for each draw, in one pass, where the coreset is good; two to
     three times that where it is poor. PSIS: N potentials for each draw, in one pass.
     """
@@ -84,7 +84,7 @@ def correct(
         if method == "psis":
             return _weighted(rng, coreset, rows, draws, chains, seed, resample=resample)
         exactly = corrected(rng, coreset, rows, draws, chains)
-    ess = warn_if_poor(coreset, exactly)
+    known = warn_if_poor(coreset, exactly)
     lp = _log_density(coreset, exactly.values, exactly.residuals, exactly)
     stats = {"lp": lp, "log_ratio": exactly.residuals, "accepted": exactly.accepted}
     residual = exactly.residual
@@ -96,8 +96,7 @@ def correct(
         "pareto_k": exactly.pareto_k,
         "num_passes": residual.num_passes,
         "evaluations_per_draw": residual.num_evaluations / (draws * chains),
-        "max_rhat": exactly.max_rhat,
-        "min_ess": ess,
+        **known._asdict(),
     }
     kept = {name: values for name, values in stats.items() if np.all(np.isfinite(values))}
     return arviz_data(coreset, exactly.values, kept, attributes)
@@ -154,10 +153,11 @@ def _log_density(coreset: Coreset, values: Array, residuals: Array, found: Any) 
     return ours + residuals + found.residual.at_anchor + found.residual.base
 
 
-def warn_if_poor(coreset: Coreset, exactly: Exactly) -> float:
-    """Say what is wrong with the draws; the smallest effective number of them."""
+def warn_if_poor(coreset: Coreset, exactly: Exactly) -> Worth:
+    """Say what is wrong with the draws, and what they are worth."""
     chains, draws, _ = exactly.values.shape
-    rhat, ess = max_rhat(exactly.values), min_ess(exactly.values)
+    found = worth(exactly.values)
+    rhat, ess = found.max_rhat, min(found.min_ess_bulk, found.min_ess_tail)
     help_ = f"build with size={suggested_size(coreset):,}"
     if rhat > MAX_RHAT or ess < min(LEAST_ESS * chains, 0.1 * chains * draws):
         warnings.warn(
@@ -179,4 +179,4 @@ def warn_if_poor(coreset: Coreset, exactly: Exactly) -> float:
             UserWarning,
             stacklevel=3,
         )
-    return ess
+    return found

@@ -97,7 +97,7 @@ def fit_mixture(rng: Rng, draws: Array, number: int) -> Proposal | None:
         return None
     try:
         root = spread[:, None] * np.linalg.cholesky(np.atleast_2d(np.corrcoef(draws.T)))
-        z = np.linalg.solve(root, (draws - centre).T).T
+        z: Array = np.linalg.solve(root, (draws - centre).T).T
         fits, shares = _expectation_maximisation(rng, z, number)
     except np.linalg.LinAlgError:
         return None
@@ -122,9 +122,12 @@ def _expectation_maximisation(rng: Rng, z: Array, number: int) -> tuple[list[Gau
         counts = belongs.sum(axis=1) + 1e-9
         shares = counts / counts.sum()
         means = (belongs @ z) / counts[:, None]
-        fits = []
-        for mean, mine, count in zip(means, belongs, counts, strict=True):
-            centred = z - mean
-            covariance = ((centred.T * mine) @ centred + 0.3 * dim * unit) / (count + dim)
-            fits.append(Gaussian(mean, np.linalg.cholesky(covariance)))
+        fits = [_fit(z, *part) for part in zip(means, belongs, counts, strict=True)]
     return fits, shares
+
+
+def _fit(z: Array, mean: Array, mine: Array, count: float) -> Gaussian:
+    dim, centred = mean.size, z - mean
+    # A third of a unit covariance, as if by d more draws, keeps it positive definite.
+    covariance = ((centred.T * mine) @ centred + 0.3 * dim * np.eye(dim)) / (count + dim)
+    return Gaussian(mean, np.asarray(np.linalg.cholesky(covariance)))

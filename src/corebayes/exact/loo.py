@@ -84,7 +84,8 @@ class LeaveOneOut:
         )
 
     def merge(self, first: Elpd, second: Elpd) -> Elpd:
-        added = Elpd(*(a + b for a, b in zip(first, second, strict=True)))
+        both: Any = zip(first, second, strict=True)
+        added = Elpd(*(a + b for a, b in both))
         if first.weight == 0.0 or second.weight == 0.0:
             return added
         # Sums of squares around the common mean (Chan, Golub and LeVeque 1983)

@@ -38,7 +38,7 @@ class Paths:
     def begin(cls, rng: Rng, posterior: Posterior, fit: Gaussian, starts: Array) -> Paths:
         """From starts (chains, d); some d steps make one independent draw."""
         inner = int(np.clip(posterior.dim, 5, 40))
-        states = list(starts)
+        states: list[Array] = list(starts)
         return cls(rng, posterior, fit, inner, list(range(len(states))), states)
 
     def propose(self, moves: Sequence[tuple[int, int, int]]) -> list[int]:

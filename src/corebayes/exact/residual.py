@@ -7,7 +7,7 @@ what it has at one θ that all passes share, the anchor, before anything is adde
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,7 +60,8 @@ class LogLikelihoods:
 
     def merge(self, first: Heights, second: Heights) -> Heights:
         with np.errstate(all="ignore"):
-            return Heights(*(a + b for a, b in zip(first, second, strict=True)))
+            both: Any = zip(first, second, strict=True)
+            return Heights(*(a + b for a, b in both))
 
     def _bad_row(self, block: Block, numbers: Indices) -> int:
         potentials = self.model.potentials(self.anchor[None], block)[:, 0]

@@ -69,15 +69,14 @@ class Smoothed:
             tail = np.maximum(tail, tail.max() - 700.0)
             return max(self.pareto_k, pareto_k(tail, self.share))
 
-        return posterior.map(
-            lambda entries: entries.isel(chain=0, draw=0, drop=True).copy(
-                data=np.apply_along_axis(
-                    lambda flat: shape(flat.reshape(self.ratios.shape)),
-                    0,
-                    entries.values.reshape(self.ratios.size, *entries.shape[2:]),
-                )
-            )
-        )
+        def shapes(entries: Any) -> Any:
+            values = np.asarray(entries.values, dtype=np.float64)
+            places = np.ndindex(*values.shape[2:])
+            found = np.array([shape(values[:, :, *place]) for place in places])
+            one = entries.isel(chain=0, draw=0, drop=True)
+            return one.copy(data=found.reshape(values.shape[2:]))
+
+        return posterior.map(shapes)
 
 
 def smoothed_draws(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int) -> Smoothed:

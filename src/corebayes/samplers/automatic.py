@@ -43,9 +43,15 @@ class Automatic:
         check_fields(self, target_accept=(0.0, 1.0))
 
     def draw(
-        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
+        self,
+        rng: Generator,
+        posterior: Posterior,
+        num_draws: int,
+        start: Array | None = None,
+        *,
+        progress: bool = False,
     ) -> Draws:
-        """Chains of num_draws / chains draws each, rounded up."""
+        """Chains of num_draws / chains draws each, rounded up; `progress` is NUTS's."""
         each = -(-num_draws // self.chains)
         if is_conjugate(posterior.model):
             return Exact().draw(rng, posterior, each * self.chains).in_chains(self.chains)
@@ -53,7 +59,7 @@ class Automatic:
         if drawn is not None:
             return drawn
         nuts = NUTS(chains=self.chains, num_tune=self.num_tune, target_accept=self.target_accept)
-        return nuts.draw(rng, posterior, num_draws, start)
+        return nuts.draw(rng, posterior, num_draws, start, progress=progress)
 
     def _around_modes(
         self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None

@@ -40,17 +40,6 @@ def max_rhat(values: Array) -> float:
     return float(np.max(_stats().rhat(values[:, :, moving], chain_axis=0, draw_axis=1)))
 
 
-def min_ess(values: Array) -> float:
-    """The smallest bulk effective sample size over all axes but the first two; S where all values
-    are constant, as draws of nothing that varies are."""
-    number = values.shape[0] * values.shape[1]
-    values = values.reshape(*values.shape[:2], -1)
-    moving = np.ptp(values, axis=(0, 1)) > 0.0
-    if not np.any(moving):
-        return float(number)
-    return float(np.min(_stats().ess(values[:, :, moving], chain_axis=0, draw_axis=1)))
-
-
 def mean_ess(values: Array) -> float:
     """The effective sample size for the mean, averaged over all axes but the first two."""
     values = values.reshape(*values.shape[:2], -1)
@@ -58,7 +47,8 @@ def mean_ess(values: Array) -> float:
     number = values.shape[0] * values.shape[1]
     if moving.shape[2] == 0:
         return float(number)
-    return float(np.mean(_stats().ess(moving, chain_axis=0, draw_axis=1, method="mean")))
+    sizes: Array = _stats().ess(moving, chain_axis=0, draw_axis=1, method="mean")
+    return float(np.mean(sizes))
 
 
 def standard_error(values: Array, *, independent: bool) -> float:

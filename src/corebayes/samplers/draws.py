@@ -68,6 +68,14 @@ class Draws:
         rhat = 1.0 if self.independent else convergence.max_rhat(self.values)
         return replace(self, max_rhat=rhat)
 
+    def first(self, number: int) -> Self:
+        """The first so many draws of every chain."""
+        return replace(
+            self,
+            values=self.values[:, :number],
+            stats={name: values[:, :number] for name, values in self.stats.items()},
+        )
+
     def in_chains(self, chains: int) -> Self:
         """Independent draws, shared out over so many chains; their number must go into it."""
 
