@@ -53,8 +53,8 @@ def bridge(of_p: Array, of_q: Array, *, share: float = 1.0) -> Estimate:
         log_z += step
         if abs(step) < CLOSE:
             break
-    first: Array = expit(of_q - log_z + s_p - s_q)
-    second: Array = expit(log_z - of_p + s_q - s_p)
+    first = np.asarray(expit(of_q - log_z + s_p - s_q), dtype=np.float64)
+    second = np.asarray(expit(log_z - of_p + s_q - s_p), dtype=np.float64)
     variance = float(first.var() / first.mean() ** 2) / of_q.size
     # Of the means under p only this one has autocorrelation.
     dependence = 1.0 / efficiency(second, independent=False) if second.ndim == 2 else 1.0
@@ -96,7 +96,7 @@ def fitted_bridge(
     dim, half = values.shape[-1], values.shape[1] // 2
     first, second = values[:, :half].reshape(-1, dim), values[:, half:]
     covariance = np.atleast_2d(np.cov(first, rowvar=False))
-    fit = Gaussian(first.mean(axis=0), np.asarray(np.linalg.cholesky(covariance)))
+    fit = Gaussian(first.mean(axis=0), np.asarray(np.linalg.cholesky(covariance), dtype=np.float64))
     proposal = Proposal((Component(fit, 1.0, max(5.0, float(dim))),))
     candidates = proposal.draw(rng, num_draws)
     flat = second.reshape(-1, dim)

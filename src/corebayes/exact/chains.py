@@ -141,17 +141,13 @@ def _local_attempts(
     residual = Residual(coreset, rows, sampled.flat.mean(axis=0) if anchor is None else anchor)
     frame, starts = _frame(sampled.flat, fit_or_units(posterior, anchor)), sampled.values[:, -1]
     look = _Run(rng, residual, posterior, chains, LOOK_STEPS, warmup=0)
-    first = look.local(posterior, frame, starts, None, LOOK_STEPS)
+    look.local(posterior, frame, starts, None, LOOK_STEPS)
     run = replace(look, draws=draws, warmup=None)
-    run.seen.extend(look.seen)
-    if first.good:
-        yield lambda: run.local(posterior, frame, starts, None, MAX_PASSES)
     tilt = run.learn()
     if tilt is not None:
         bent = _bent(posterior, tilt)
         yield lambda: run.local(bent, frame, starts, tilt, MAX_PASSES)
-    if not first.good:
-        yield lambda: run.local(posterior, frame, starts, None, MAX_PASSES)
+    yield lambda: run.local(posterior, frame, starts, None, MAX_PASSES)
 
 
 def _frame(draws: Array, fit: Gaussian) -> Gaussian:
@@ -160,7 +156,9 @@ def _frame(draws: Array, fit: Gaussian) -> Gaussian:
         return fit
     try:
         covariance = np.atleast_2d(np.cov(draws, rowvar=False))
-        return Gaussian(draws.mean(axis=0), np.asarray(np.linalg.cholesky(covariance)))
+        return Gaussian(
+            draws.mean(axis=0), np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        )
     except np.linalg.LinAlgError:
         return fit
 

@@ -97,7 +97,7 @@ def fit_mixture(rng: Rng, draws: Array, number: int) -> Proposal | None:
         return None
     try:
         root = spread[:, None] * np.linalg.cholesky(np.atleast_2d(np.corrcoef(draws.T)))
-        z: Array = np.linalg.solve(root, (draws - centre).T).T
+        z = np.asarray(np.linalg.solve(root, (draws - centre).T), dtype=np.float64).T
         fits, shares = _expectation_maximisation(rng, z, number)
     except np.linalg.LinAlgError:
         return None
@@ -130,4 +130,4 @@ def _fit(z: Array, mean: Array, mine: Array, count: float) -> Gaussian:
     dim, centred = mean.size, z - mean
     # A third of a unit covariance, as if by d more draws, keeps it positive definite.
     covariance = ((centred.T * mine) @ centred + 0.3 * dim * np.eye(dim)) / (count + dim)
-    return Gaussian(mean, np.asarray(np.linalg.cholesky(covariance)))
+    return Gaussian(mean, np.asarray(np.linalg.cholesky(covariance), dtype=np.float64))

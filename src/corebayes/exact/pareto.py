@@ -58,11 +58,12 @@ def _smoothed(tail: Array, cutoffs: Array) -> tuple[Array, Array]:
     flat = excess[:, -1] <= 0.0
     with np.errstate(all="ignore"):
         shapes, scales = _fit(excess)
-        ticks: Array = (np.arange(tail.shape[1]) + 0.5) / tail.shape[1]
+        ticks = (np.arange(tail.shape[1], dtype=np.float64) + 0.5) / tail.shape[1]
         # The quantile function: σ ((1 − p)^(−k) − 1) / k
         steps = -np.log1p(-ticks)
         k = shapes[:, None]
-        growth: Array = np.where(k == 0.0, steps, np.expm1(k * steps) / np.where(k == 0.0, 1.0, k))
+        growth = np.broadcast_to(steps, tail.shape).copy()
+        np.divide(np.expm1(k * steps), k, out=growth, where=k != 0.0)
         smoothed = np.log(base + scales[:, None] * growth)
     fitted = np.isfinite(shapes) & (scales > 0.0) & ~flat
     shapes = np.where(flat, 0.0, np.where(fitted, shapes, np.inf))

@@ -45,18 +45,19 @@ class Paths:
         """Where each (chain, step, state) is moved to: always to the same place."""
         new = [move for move in moves if move not in self.moved]
         if new:
-            chains = np.stack([self.states[state] for _, _, state in new])
+            chains = self.draws(np.array([state for _, _, state in new]))
             with np.errstate(all="ignore"):
                 for _ in range(self.inner):
                     check_time()
                     chains = KERNEL(self.rng, self.posterior, self.fit, chains)
-            for move, state in zip(new, chains, strict=True):
+            for place, move in enumerate(new):
                 self.moved[move] = len(self.states)
-                self.states.append(state)
+                self.states.append(chains[place])
         return [self.moved[move] for move in moves]
 
     def draws(self, states: Indices) -> Array:
-        return np.stack([self.states[state] for state in states])
+        chosen: list[Array] = [self.states[state] for state in states.tolist()]
+        return np.stack(chosen)
 
     def reach(self, left: int, *, foreseen: bool) -> int:
         return left if foreseen or left <= LEAST_AHEAD else -(-left // AHEAD)
