@@ -1,4 +1,4 @@
-"""The command line: `corebayes build | sample | certify | report | reproduce | demo`."""
+"""The command line: `corebayes build | sample | certify | correct | report | …`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from typer import Option
 import corebayes as cb
 from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
+from corebayes.cli import exact
 from corebayes.cli import report as reports
 from corebayes.cli import reproduce as experiments
 from corebayes.cli import sample as samples
@@ -216,6 +217,9 @@ def build(
 
 app.command(epilog=samples.EXAMPLE)(samples.sample)
 app.command(epilog=certificates.EXAMPLE)(certificates.certify)
+app.command(epilog=exact.CORRECT)(exact.correct)
+app.command(epilog=exact.EVIDENCE)(exact.evidence)
+app.command(epilog=exact.LOO)(exact.loo)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 

@@ -45,7 +45,7 @@ def sample(
     if out is not None:
         # Eight bytes for every number of a draw, of which seven say how it went.
         probe_output(out, ".nc", num_bytes=ROOM + 8 * draws * chains * (loaded.model.dim + 7))
-        _import_netcdf()
+        import_netcdf()
     began = time.perf_counter()
     with show_steps() as steps:
         steps.begin("sampling the coreset posterior")
@@ -60,7 +60,7 @@ def sample(
         )
     seconds = time.perf_counter() - began
     if out is not None:
-        write_or_keep(partial(_write_netcdf, draw_data), out, "the file of draws")
+        write_or_keep(partial(write_netcdf, draw_data), out, "the file of draws")
     parameters = summarise(draw_data.posterior)
     divergences = int(draw_data.sample_stats["diverging"].sum())
     worth = {name: draw_data.attrs[name] for name in WORTH}
@@ -79,7 +79,7 @@ def sample(
         )
         return
     console = make_console()
-    console.print(_summary_table(parameters))
+    console.print(summary_table(parameters))
     console.print(
         f"{worth['sampler']} of {draws:,} draws: {_in_words(worth, divergences, seconds)}"
     )
@@ -99,7 +99,7 @@ def _or_none(value: Any) -> Any:
     return None if value != value else value
 
 
-def _summary_table(parameters: list[dict[str, Any]]) -> Table:
+def summary_table(parameters: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("parameter")
     for name in list(parameters[0])[1:]:
@@ -111,7 +111,7 @@ def _summary_table(parameters: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _import_netcdf() -> None:
+def import_netcdf() -> None:
     """Before there are draws to write."""
     try:
         importlib.import_module("h5netcdf")
@@ -120,6 +120,6 @@ def _import_netcdf() -> None:
         raise
 
 
-def _write_netcdf(draw_data: Any, out: Path) -> None:
+def write_netcdf(draw_data: Any, out: Path) -> None:
     with replacing(out) as path:
         draw_data.to_netcdf(str(path))

@@ -39,6 +39,17 @@ def max_rhat(values: Array) -> float:
     return float(np.max(_stats().rhat(values[:, :, moving], chain_axis=0, draw_axis=1)))
 
 
+def mean_ess(values: Array) -> float:
+    """The effective sample size for the mean, averaged over all axes but the first two."""
+    values = values.reshape(*values.shape[:2], -1)
+    moving = values[:, :, np.ptp(values, axis=(0, 1)) > 0.0]
+    number = values.shape[0] * values.shape[1]
+    if moving.shape[2] == 0:
+        return float(number)
+    sizes: Array = _stats().ess(moving, chain_axis=0, draw_axis=1, method="mean")
+    return float(np.mean(sizes))
+
+
 def standard_error(values: Array, *, independent: bool) -> float:
     """Of the mean of all values; with their autocorrelation unless they are independent."""
     if np.ptp(values) == 0.0:
