@@ -29,6 +29,9 @@ FURTHER = 10.0
 # Weights that bring KL down to this share of what it was are still on their way: no other points
 # are looked for. Other points must promise to leave no more than the second share of KL.
 STILL_FALLING, WORTH_A_LOOK = 0.01, 0.8
+# Below so many nats, which no certificate tells from nothing, other points are not worth their
+# passes.
+ENOUGH = 1e-6
 # An open size that does not do grows by a third of itself: KL falls geometrically in the size, so
 # few sizes are tried, and the one that does is at most a third too large.
 ENLARGED = 3
@@ -103,7 +106,7 @@ def _improved(
         before = best.half_variance
         best = judge.polished(best, polisher.steps)
         now = best.half_variance
-        if now <= polisher.tolerance:
+        if now <= (ENOUGH if view.has_unseen else polisher.tolerance):
             break
         if now <= STILL_FALLING * before:
             continue

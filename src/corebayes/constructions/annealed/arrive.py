@@ -1,0 +1,45 @@
+"""Arriving without a march: Newton's method in the Hermite space of a log-concave model.
+
+The first two degrees of the total at N(μ, LLᵀ) are the mean gradient and Hessian of all rows there,
+so every look is also a step towards the Gaussian closest to π,
+
+    μ ← μ + L P⁻¹ g,   L ← L P^(−1/2),     g = Lᵀ E∇ log π,   P = −Lᵀ E∇² log π L,
+
+from the posterior of a subsample that counts for all rows. Two or three passes, whatever N and d
+are, and no pilot on the way; where the steps do not settle, the march finds the way.
+"""
+
+from __future__ import annotations
+
+from corebayes.constructions.annealed.look import Look
+from corebayes.constructions.annealed.view import View
+from corebayes.tangent.hermite import Hermite
+from corebayes.types import WeightedPoints
+
+# Nats between the Gaussian of the space and the one closest to π, at which points may be selected:
+# a third of a standard deviation in one direction.
+SETTLED = 0.05
+# Looks at most: more would be no better than a march.
+MOST_LOOKS = 6
+# A step that leaves more than this share of the way will not settle.
+SLOWEST = 0.5
+
+
+def arrive(view: View, points: WeightedPoints) -> Look | None:
+    """A look from close to π, given a subsample weighted as all rows; None where none is in sight.
+
+    Its points are still the subsample. Cost: as a rule two or three looks.
+    """
+    geometry, problem = view.geometry(), view.problem
+    if not (isinstance(geometry, Hermite) and problem.model.log_concave):
+        return None
+    space, last = geometry.space(view.rng, problem, points), float("inf")
+    for _ in range(MOST_LOOKS):
+        total = geometry.total(problem, space)
+        nearer, misfit = space.newton(total)
+        if misfit <= SETTLED:
+            return Look.of(points, space, total)
+        if not misfit <= SLOWEST * last:
+            return None
+        space, last = geometry.space_at(problem, nearer), misfit
+    return None
