@@ -25,6 +25,9 @@ from corebayes.weights.pruning import prune
 PRECISION = 1e-12
 # Up to so many vectors enter one by one; more of them in blocks.
 ONE_BY_ONE = 256
+# Inner products of a pool with those taken that are kept, 256 MB; rows that leave again are kept,
+# too, and make it at most twice that.
+REMEMBERED = 1 << 25
 # In blocks it is over when ½ ‖b − Σ x_i u_i‖² is at most this: no certificate sees so few nats.
 NOTHING_LEFT = 1e-6
 
@@ -197,6 +200,39 @@ class Pool:
         return slopes
 
 
+class Remembered:
+    """A pool that keeps the inner products of all its n rows with those that were ever taken: n·M
+    flops for the slopes, whatever an element of the space costs."""
+
+    def __init__(self, pool: Pool):
+        self._pool = pool
+        self.cross = pool.cross
+        self._columns = np.empty((pool.cross.size, 0), order="F")
+        self._slots = np.full(pool.cross.size, -1)
+        self._used = 0
+
+    def gram(self, these: Indices, others: Indices) -> Array:
+        return self._pool.gram(these, others)
+
+    def slopes(self, taken: Indices, values: Array) -> Array:
+        fresh = taken[self._slots[taken] < 0]
+        if fresh.size:
+            self._remember(fresh)
+        spread = np.zeros(self._used)
+        spread[self._slots[taken]] = values
+        return self.cross - self._columns[:, : self._used] @ spread
+
+    def _remember(self, fresh: Indices) -> None:
+        used = self._used + fresh.size
+        if used > self._columns.shape[1]:
+            grown = np.empty((self.cross.size, 2 * used), order="F")
+            grown[:, : self._used] = self._columns[:, : self._used]
+            self._columns = grown
+        self._columns[:, self._used : used] = self._pool.gram(None, fresh)
+        self._slots[fresh] = np.arange(self._used, used)
+        self._used = used
+
+
 class Path(NamedTuple):
     """What a pursuit passed at each size, and where it ended, with the inner products there."""
 
@@ -218,7 +254,9 @@ def _one_by_one(vectors: Pool, sizes: Sequence[int], largest: int) -> Path:
 
 
 def _in_blocks(vectors: Pool, sizes: Sequence[int], largest: int) -> Path:
-    pursuit = BlockPursuit(vectors, PRECISION * _largest_of(vectors.cross))
+    small = vectors.cross.size * largest <= REMEMBERED
+    candidates = Remembered(vectors) if small else vectors
+    pursuit = BlockPursuit(candidates, PRECISION * _largest_of(vectors.cross))
     choices = {size: Choice(*pursuit.reached[:2]) for size in sizes}
     stops, gains = sorted({*sizes, largest}), dict.fromkeys(sizes, 0.0)
     enough = 0.5 * float(vectors.total @ vectors.total) - NOTHING_LEFT

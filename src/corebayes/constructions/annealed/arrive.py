@@ -11,6 +11,8 @@ are, and no pilot on the way; where the steps do not settle, the march finds the
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.annealed.view import View
 from corebayes.tangent.hermite import Hermite
@@ -20,9 +22,9 @@ from corebayes.types import WeightedPoints
 # a third of a standard deviation in one direction.
 SETTLED = 0.05
 # Looks at most: more would be no better than a march.
-MOST_LOOKS = 6
+MOST_LOOKS = 10
 # A step that leaves more than this share of the way will not settle.
-SLOWEST = 0.5
+SLOWEST = 0.7
 
 
 def arrive(view: View, points: WeightedPoints) -> Look | None:
@@ -33,13 +35,20 @@ def arrive(view: View, points: WeightedPoints) -> Look | None:
     geometry, problem = view.geometry(), view.problem
     if not (isinstance(geometry, Hermite) and problem.model.log_concave):
         return None
-    space, last = geometry.space(view.rng, problem, points), float("inf")
+    # Degrees beyond the second say nothing of the way.
+    rough = replace(geometry, order=min(geometry.order, 2))
+    space, last = rough.space(view.rng, problem, points), float("inf")
     for _ in range(MOST_LOOKS):
-        total = geometry.total(problem, space)
+        total = rough.total(problem, space)
         nearer, misfit = space.newton(total)
         if misfit <= SETTLED:
-            return Look.of(points, space, total)
+            break
         if not misfit <= SLOWEST * last:
             return None
-        space, last = geometry.space_at(problem, nearer), misfit
-    return None
+        space, last = rough.space_at(problem, nearer), misfit
+    else:
+        return None
+    if geometry.order > 2:
+        space = geometry.space_at(problem, nearer)
+        total = geometry.total(problem, space)
+    return Look.of(points, space, total)

@@ -66,7 +66,8 @@ def begin(view: View, goal: Goal, warming: float) -> March | Choose:
     temperature = 1.0 if wanted >= data.num_rows else min(1.0, covered)
     _check_potentials(view.problem, points)
     points = points.at(points.weights / temperature)
-    if temperature < 1.0:
+    # Of few rows every look is cheap, and a pilot fitted at its own posterior is the better one.
+    if temperature < 1.0 and view.has_unseen:
         arrived = arrive(view, points)
         if arrived is not None:
             return Choose(goal, arrived, fitted=True)
