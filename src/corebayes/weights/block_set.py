@@ -100,5 +100,3 @@ def _independent(height: Array) -> tuple[Indices, Array]:
     _, pivots, rank, _ = lapack.dpstrf(height, tol=DEPENDENT, lower=1)
     taken = np.sort(pivots[:rank] - 1).astype(np.int64)
     return taken, cholesky(height[np.ix_(taken, taken)], lower=True, check_finite=False)
-
-

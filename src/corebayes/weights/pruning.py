@@ -10,7 +10,6 @@ import numpy as np
 from corebayes.deadline import check_time
 from corebayes.types import Array, Indices
 
-
 # One vector of so many leaves at a time.
 SHARE = 100
 

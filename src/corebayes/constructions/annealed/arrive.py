@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from corebayes.constructions.annealed.heavy import heaviest, with_skewness
 from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.annealed.view import View
 from corebayes.tangent.hermite import Hermite
@@ -27,10 +28,12 @@ MOST_LOOKS = 10
 SLOWEST = 0.7
 
 
-def arrive(view: View, points: WeightedPoints) -> Look | None:
-    """A look from close to π, given a subsample weighted as all rows; None where none is in sight.
+def arrive(view: View, points: WeightedPoints) -> tuple[Look, Hermite] | None:
+    """A look from close to π, given a subsample weighted as all rows, and the geometry that the
+    posterior needs; None where none is in sight.
 
-    Its points are still the subsample. Cost: as a rule two or three looks.
+    Its points are the subsample and, with many parameters, the heaviest rows. Cost: as a rule two
+    or three looks.
     """
     geometry, problem = view.geometry(), view.problem
     if not (isinstance(geometry, Hermite) and problem.model.log_concave):
@@ -48,7 +51,10 @@ def arrive(view: View, points: WeightedPoints) -> Look | None:
         space, last = rough.space_at(problem, nearer), misfit
     else:
         return None
+    heavy = heaviest(view, space, points)
+    if view.given is None:
+        geometry = with_skewness(view, geometry, space, points.rows, heavy.rows)
     if geometry.order > 2:
         space = geometry.space_at(problem, nearer)
         total = geometry.total(problem, space)
-    return Look.of(points, space, total)
+    return Look.of(points.append(heavy), space, total), geometry

@@ -48,7 +48,7 @@ def step(view: View, state: Choose, pilot_size: int) -> tuple[Choose | Polish, I
         if better.lower_than(pilot):
             return Choose(goal, better), view.info(goal, better)
     if goal.open:
-        goal = Goal((_first_size(view, pilot),), open=True)
+        goal = goal._replace(sizes=(_first_size(view, pilot),))
     if not fitted:
         chosen = view.select(pilot, goal.sizes, scan=False)
         return Polish(goal, pilot, pilot, tuple(chosen)), view.info(goal, pilot)

@@ -35,6 +35,8 @@ class Goal(NamedTuple):
     """Rows to select, smallest first."""
     open: bool
     """Whether the size may grow, since none was asked for."""
+    geometry: Geometry | None = None
+    """How covariances are known, once that is decided on the way."""
 
     def shown(self, points: WeightedPoints) -> WeightedPoints:
         """All points; of a pilot with more rows than were asked for those of largest weight, which
