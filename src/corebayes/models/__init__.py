@@ -15,12 +15,17 @@ from corebayes.models.negative_binomial import NegativeBinomialRegression
 from corebayes.models.poisson import PoissonRegression
 from corebayes.models.prior import Normal
 from corebayes.models.radial_basis import radial_basis
+from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT
 from corebayes.models.student_t import StudentTRegression
 
 __all__ = [
     "GLM",
     "CustomModel",
+    "Exponential",
+    "Gamma",
     "GaussianMean",
+    "HalfNormal",
+    "HalfStudentT",
     "LinearRegression",
     "LogisticRegression",
     "NegativeBinomialRegression",
