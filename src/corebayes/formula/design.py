@@ -164,7 +164,7 @@ class Design:
         grouped = [
             {
                 "columns": list(group.columns),
-                "levels": [list(level) for level in group.levels],
+                "levels": [list(values) for values in zip(*group.levels, strict=True)],
                 "terms": [[list(part) for part in term] for term in group.terms],
             }
             for group in self.groups

@@ -83,12 +83,14 @@ def _groups(data: Any, factors: tuple[Factor, ...]) -> tuple[Group, ...]:
         if not names or not all(isinstance(name, str) and name for name in names):
             raise ValueError("the columns of a group must be names")
         terms = tuple(_term(term, factors) for term in _checked(parts["terms"], list, "effects"))
-        levels = tuple(
-            tuple(map(tree.scalar, _checked(level, list, "a level", MAX_FACTORS)))
-            for level in _checked(parts["levels"], list, "levels of groups", MAX_LEVELS)
-        )
-        fit = all(len(level) == len(names) and None not in level for level in levels)
-        if not levels or not terms or not fit or len(set(levels)) < len(levels):
+        # One list for each column, since a file may have many groups but not many lists.
+        values = [
+            tuple(map(tree.scalar, _checked(column, list, "levels of groups", MAX_LEVELS)))
+            for column in _checked(parts["levels"], list, "levels", MAX_FACTORS)
+        ]
+        levels = tuple(zip(*values, strict=True))
+        complete = len(values) == len(names) and not any(None in column for column in values)
+        if not levels or not terms or not complete or len(set(levels)) < len(levels):
             raise ValueError("groups must have effects, and levels that differ")
         groups.append(Group(tuple(names), levels, terms))
     if len({frozenset(group.columns) for group in groups}) < len(groups):

@@ -338,7 +338,7 @@ class MixedRegression:
     @property
     def dims(self) -> dict[str, tuple[str, ...]]:
         return {
-            term.called(effect): (f"{term.group}_dim",)
+            term.called(effect): (f"{term.group}__factor_dim",)
             for term in self.terms
             for effect in term.effects
         }
@@ -346,7 +346,7 @@ class MixedRegression:
     @property
     def coords(self) -> dict[str, list[Any]]:
         return {
-            f"{term.group}_dim": list(labels)
+            f"{term.group}__factor_dim": list(labels)
             for term, labels in zip(self.terms, self.group_labels, strict=True)
         }
 
@@ -377,6 +377,11 @@ class MixedRegression:
         columns = tuple(map(str, config["columns"]))
         prior = family.prior.bind(len(model._fixed(columns)) + family.intercept)
         values = tuple(np.asarray(one, dtype=np.float64) for one in config["values"])
+        for term, numbers in zip(model.terms, values, strict=True):
+            if term.group not in columns or numbers.ndim != 1 or not np.all(np.diff(numbers) > 0.0):
+                raise ValueError("the groups of a term are not numbers of a column, in order")
+            if term.labels is not None and len(term.labels) != numbers.size:
+                raise ValueError("a term has not as many labels as groups")
         return replace(model, bound=BoundMixed(columns, values, prior))
 
 
