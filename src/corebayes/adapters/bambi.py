@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from corebayes.adapters.bambi_mixed import mixed_from_bambi
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.export_pymc import density_of
 from corebayes.adapters.jax_model import import_jax
 from corebayes.adapters.pymc import PymcModel, adapt, initial_point
 from corebayes.coreset import Coreset, check_coreset
+from corebayes.models import MixedRegression
 from corebayes.rows import Rows
 
 WEIGHT = "coreset_weight"
@@ -27,16 +29,26 @@ class BambiModel(PymcModel):
         return _again, (self.bambi,)
 
 
-def from_bambi(model: Any) -> tuple[BambiModel, Rows]:
+def from_bambi(model: Any) -> tuple[BambiModel | MixedRegression, Rows]:
     """The pair (model, data) for `build` and everything after it, from a Bambi model.
 
-    The priors are those Bambi chose for all rows. The variables in the posterior are those of
-    Bambi's PyMC model: its `Intercept` is the one at the mean of the predictors unless the model
-    was made with `center_predictors=False`.
+    The priors are those Bambi chose for all rows. A model with group-specific terms such as (1|g)
+    becomes a built-in `MixedRegression` if its family is bernoulli, poisson, gaussian, t (of known
+    nu) or negativebinomial and its priors are Bambi's own or of their kinds: the variables have
+    Bambi's names, dimensions and labels, and `Intercept` is the one of the columns as they are, as
+    `model.predict` takes it. Of any other model the variables are those of its PyMC model, where
+    `Intercept` is the one at the mean of the predictors unless the model was made with
+    `center_predictors=False`.
     """
     import_bambi()
     if not model.built:
         model.build()
+    mixed = mixed_from_bambi(model)
+    return _adapted(model) if mixed is None else mixed
+
+
+def _adapted(model: Any) -> tuple[BambiModel, Rows]:
+    """The PyMC model behind it."""
     adapted, data = adapt(BambiModel, model.backend.model)
     adapted.bambi = model
     return adapted, data
@@ -89,7 +101,7 @@ def import_bambi() -> Any:
 
 
 def _again(model: Any) -> BambiModel:
-    return from_bambi(model)[0]
+    return _adapted(model)[0]
 
 
 def _refuse(own: Any) -> None:
