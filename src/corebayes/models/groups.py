@@ -101,11 +101,8 @@ class Groups:
     """Another question that is asked in the same pass."""
     values: tuple[Array, ...] = ()
     """What was found."""
-
-    @property
-    def key(self) -> Any:
-        # What was found is wanted every time.
-        return id(self)
+    key: Any = field(default_factory=object)
+    """No other question's: what was found is wanted every time."""
 
     @property
     def block_rows(self) -> int:
