@@ -1,4 +1,4 @@
-"""The prior of a mixed model: fixed effects, a learned constant, scales τ and the effects below them.
+"""The prior of a mixed model: fixed effects, a learned constant, scales τ, effects below them.
 
 β ~ N(μ_0, Σ_0),   u = log σ,   v_j = log τ_j,   b_g ~ N(0, τ_j²)  for the effects of scale j
 """

@@ -1,7 +1,7 @@
 """Which parameters a row touches, when it touches few: mixed models.
 
-Row n sees θ through k predictors, f_n(θ) = ℓ_n(A_n θ) with A_n of k rows, whose columns are zero but
-for the parameters that all rows share and, of each group term, the effects of the row's own group.
+Row n sees θ through k predictors, f_n(θ) = ℓ_n(A_n θ) with A_n of k rows, whose columns are zero
+but for the parameters that all rows share and, of each group term, the effects of the row's group.
 So sums over rows of gradients A_nᵀc_n and Hessians A_nᵀC_nA_n have few nonzeros, and so does
 everything that a coreset must match:
 
@@ -107,6 +107,11 @@ class StructuredModel(Model, Protocol):
 
     @property
     def structure(self) -> Structure: ...
+
+    @property
+    def num_predictors(self) -> int:
+        """k."""
+        ...
 
     def touch(self, block: Block) -> Touch: ...
 
