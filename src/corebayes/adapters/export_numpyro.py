@@ -75,7 +75,7 @@ def _density(
 
 def _weighted(model: NumpyroModel, rows: Block, weights: Array) -> Callable[[], None]:
     messenger: Any = importlib.import_module("numpyro.primitives").Messenger
-    axes = model.structure.row_axes
+    axes = model.sites.row_axes
 
     class WeightRows(messenger):
         """Multiplies the observed terms of a row by its weight, along the site's axis of rows."""
