@@ -127,6 +127,11 @@ class MixedRegression:
         apart = {*self.slopes_only, *(term.group for term in self.terms)}
         return [place for place, name in enumerate(columns) if name not in apart]
 
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Of X."""
+        return self._bound.columns
+
     @cached_property
     def fixed_columns(self) -> Indices:
         return np.array(self._fixed(self._bound.columns), dtype=np.int64)
@@ -134,6 +139,11 @@ class MixedRegression:
     @property
     def num_fixed(self) -> int:
         return self._bound.prior.dim
+
+    @property
+    def fixed_prior(self) -> GaussianPrior:
+        """Of the fixed effects."""
+        return self._bound.prior
 
     @property
     def num_predictors(self) -> int:
