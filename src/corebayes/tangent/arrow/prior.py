@@ -21,7 +21,7 @@ from corebayes.tangent.arrow.sums import ArrowSums
 from corebayes.types import Array
 
 # A Gaussian has no third derivatives; zero adds to any number of them.
-NO_CUBES = np.zeros((1, 1))
+NO_CUBES = np.zeros((1, 1, 1, 1))
 
 
 @dataclass(frozen=True, eq=False)
