@@ -9,6 +9,7 @@ user's own function on some of its rows.
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -28,6 +29,9 @@ from corebayes.adapters.numpyro_trace import (
 from corebayes.adapters.rows_check import check_rows_alone
 from corebayes.rows import Rows
 from corebayes.types import Block
+
+# NumPyro keeps the handlers that are at work in one list for all threads: one model runs at a time.
+RUNNING = threading.RLock()
 
 
 def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[NumpyroModel, Rows]:
@@ -82,7 +86,8 @@ class NumpyroModel(JaxModel):
         args, kwargs = self.arguments.with_rows(typed_rows(rows, self.fields), number)
         model = substitute_unconstrained(self.function, self.split(theta))
         seeded = numpyro.handlers.seed(model, rng_seed=0)
-        return numpyro.handlers.trace(seeded).get_trace(*args, **kwargs)
+        with RUNNING:
+            return numpyro.handlers.trace(seeded).get_trace(*args, **kwargs)
 
     @property
     def value_names(self) -> tuple[str, ...]:
@@ -170,7 +175,8 @@ def _trace(model: Callable[..., Any], arguments: Arguments, number: int) -> dict
     args, kwargs = arguments.with_rows(rows, number)
     try:
         seeded = numpyro.handlers.seed(model, rng_seed=0)
-        return cast("dict[str, Any]", numpyro.handlers.trace(seeded).get_trace(*args, **kwargs))
+        with RUNNING:
+            return cast("dict[str, Any]", numpyro.handlers.trace(seeded).get_trace(*args, **kwargs))
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(
