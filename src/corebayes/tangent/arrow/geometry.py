@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from corebayes.arguments import check_fields
+from corebayes.arrow.expectation import sums_of
+from corebayes.arrow.fit import Fitting, fit
+from corebayes.arrow.gaussian import ArrowGaussian
+from corebayes.arrow.layout import Layout
+from corebayes.arrow.prior import ArrowPrior
+from corebayes.arrow.sums import ArrowSums
 from corebayes.models.mixed_prior import MixedPrior
 from corebayes.models.structure import StructuredModel, is_structured
 from corebayes.problem import Problem
-from corebayes.tangent.arrow.expectation import sums_of
-from corebayes.tangent.arrow.fit import Fitting, fit
-from corebayes.tangent.arrow.gaussian import ArrowGaussian
-from corebayes.tangent.arrow.layout import Layout
-from corebayes.tangent.arrow.prior import ArrowPrior
 from corebayes.tangent.arrow.space import ArrowSpace
-from corebayes.tangent.arrow.sums import ArrowSums
 from corebayes.tangent.geometry import Geometry, half_square
 from corebayes.types import Array, Block, Estimate, Model, Rng, WeightedPoints
 

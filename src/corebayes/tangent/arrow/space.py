@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arrow.expectation import expected, whitened_split
+from corebayes.arrow.gaussian import ArrowGaussian
+from corebayes.arrow.layout import Layout
+from corebayes.arrow.prior import ArrowPrior
+from corebayes.arrow.sums import ArrowSums, arrow_sums
 from corebayes.models.structure import StructuredModel
-from corebayes.tangent.arrow.expectation import expected, whitened_split
-from corebayes.tangent.arrow.gaussian import ArrowGaussian
-from corebayes.tangent.arrow.layout import Layout
-from corebayes.tangent.arrow.prior import ArrowPrior
-from corebayes.tangent.arrow.sums import ArrowSums, arrow_sums
 from corebayes.types import Array, Block, Indices, Total
 
 ROOT_HALF = float(np.sqrt(0.5))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from corebayes.tangent.arrow.layout import Split
+from corebayes.arrow.layout import Split
 from corebayes.types import Array
 
 

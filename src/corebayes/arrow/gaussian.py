@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from corebayes.tangent.arrow.layout import Layout, Split
-from corebayes.tangent.arrow.sums import ArrowSums
+from corebayes.arrow.layout import Layout, Split
+from corebayes.arrow.sums import ArrowSums
 from corebayes.types import Array, Rng
 
 
