@@ -36,7 +36,15 @@ from corebayes.report import Report, report
 from corebayes.rows import Rows
 from corebayes.rows import open_rows as open
 from corebayes.sample import sample
-from corebayes.samplers import Draws, Exact, HitAndRun, Laplace, Posterior
+from corebayes.samplers import (
+    Automatic,
+    Draws,
+    Exact,
+    HitAndRun,
+    Independence,
+    Laplace,
+    Posterior,
+)
 from corebayes.samplers.nuts import NUTS
 from corebayes.scan.dask import dask
 from corebayes.scan.processes import processes
@@ -57,6 +65,7 @@ __all__ = [
     "NUTS",
     "SGD",
     "Adam",
+    "Automatic",
     "Certificate",
     "CheckpointError",
     "ClosedForm",
@@ -69,6 +78,7 @@ __all__ = [
     "Hermite",
     "HitAndRun",
     "HotDoG",
+    "Independence",
     "Laplace",
     "LineSearch",
     "MonteCarlo",

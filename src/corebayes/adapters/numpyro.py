@@ -30,6 +30,9 @@ from corebayes.adapters.rows_check import check_rows_alone
 from corebayes.rows import Rows
 from corebayes.types import Block
 
+# NumPyro keeps the handlers that are at work in one list for all threads: one model runs at a time.
+RUNNING = threading.RLock()
+
 
 def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[NumpyroModel, Rows]:
     """The pair (model, data) for `build` and everything after it, from a NumPyro model.
@@ -176,7 +179,8 @@ def _trace(model: Callable[..., Any], arguments: Arguments, number: int) -> dict
     args, kwargs = arguments.with_rows(rows, number)
     try:
         seeded = numpyro.handlers.seed(model, rng_seed=0)
-        return cast("dict[str, Any]", numpyro.handlers.trace(seeded).get_trace(*args, **kwargs))
+        with RUNNING:
+            return cast("dict[str, Any]", numpyro.handlers.trace(seeded).get_trace(*args, **kwargs))
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from corebayes.constructions.construction import Construction as Construction
 from corebayes.constructions.construction import Info as Info
+from corebayes.models.mixed import MixedRegression
 
 # isort: off
 # The order of legends and lists: kin beside kin, the baselines last.
@@ -24,7 +25,10 @@ from corebayes.constructions.uniform import Uniform as Uniform
 
 def default_construction(model: Any) -> Construction:
     """What `build` does when no method is named."""
-    return GroupedPursuit() if hasattr(model, "structure") else AnnealedSparseVI()
+    # A mixed model knows its structure only when it is bound.
+    if isinstance(model, MixedRegression) or getattr(model, "structure", None) is not None:
+        return GroupedPursuit()
+    return AnnealedSparseVI()
 
 
 def exported() -> dict[str, type[Construction]]:

@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arrow.fit import Fitted, Fitting, fit
+from corebayes.arrow.gaussian import ArrowGaussian
+from corebayes.arrow.start import fitting_of, sums_in_parts
 from corebayes.constructions.construction import Construction, Info, Style, no_direction
 from corebayes.models.structure import StructuredModel, is_structured
 from corebayes.problem import Problem
-from corebayes.tangent.arrow.fit import Fitted, Fitting, fit
-from corebayes.tangent.arrow.gaussian import ArrowGaussian
-from corebayes.tangent.arrow.geometry import fitting_of, sums_in_parts
 from corebayes.tangent.arrow.pool import GroupLook
 from corebayes.tangent.arrow.space import ArrowSpace, Grouped
 from corebayes.tangent.geometry import element_of, half_square

@@ -85,6 +85,11 @@ class GLM(NormalPriorModel):
         return None
 
     @property
+    def slope_kernel(self) -> compiled.Kernel | None:
+        """The same for ℓ', when there is one: NUTS then runs without Python."""
+        return None
+
+    @property
     def stan(self) -> str | None:
         """The log density of row i in Stan, a function of y[i], eta[i] and the constants."""
         return None

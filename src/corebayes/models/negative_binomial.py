@@ -46,6 +46,10 @@ class NegativeBinomialRegression(GLM):
         return negative_binomial_kernel
 
     @property
+    def slope_kernel(self) -> Kernel | None:
+        return negative_binomial_slope
+
+    @property
     def stan(self) -> str | None:
         return "neg_binomial_2_log_lpmf(y[i] | eta[i], inv(dispersion))"
 
@@ -135,3 +139,16 @@ def negative_binomial_kernel(
     for i in range(eta.size):
         x = eta[i] + log_dispersion
         eta[i] = (-r if x > 0.0 else y[i]) * x - (y[i] + r) * log1p_unit(t[i])
+
+
+def negative_binomial_slope(
+    eta: Array, y: Array, dispersion: float, p1: float, t: Array, _: Array
+) -> None:
+    """ℓ' = y (1 − σ) − r σ with σ = 1/(1 + e^−x)."""
+    r = 1.0 / dispersion
+    log_dispersion = math.log(dispersion)
+    for i in range(eta.size):
+        t[i] = exp(-abs(eta[i] + log_dispersion))
+    for i in range(eta.size):
+        x = eta[i] + log_dispersion
+        eta[i] = (y[i] * (t[i] if x > 0.0 else 1.0) - r * (1.0 if x > 0.0 else t[i])) / (1.0 + t[i])

@@ -53,6 +53,10 @@ class StudentTRegression(GLM):
         return student_t_kernel
 
     @property
+    def slope_kernel(self) -> Kernel | None:
+        return student_t_slope
+
+    @property
     def stan(self) -> str | None:
         return "student_t_lpdf(y[i] | df, eta[i], scale)"
 
@@ -125,3 +129,10 @@ def student_t_kernel(eta: Array, y: Array, df: float, scale: float, t: Array, _:
     for i in range(eta.size):
         residual = (y[i] - eta[i]) * inverse_width
         eta[i] = -0.5 * (df + 1.0) * log1p(residual * residual)
+
+
+def student_t_slope(eta: Array, y: Array, df: float, scale: float, t: Array, _: Array) -> None:
+    """ℓ' = (df + 1) r / (df · scale² + r²) with r = y − η."""
+    for i in range(eta.size):
+        residual = y[i] - eta[i]
+        eta[i] = (df + 1.0) * residual / (df * scale * scale + residual * residual)

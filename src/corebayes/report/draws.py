@@ -17,8 +17,9 @@ import numpy as np
 
 from corebayes.coreset import Coreset
 from corebayes.report.summary import describe
+from corebayes.samplers.chain import import_nutpie
 from corebayes.samplers.exact import Exact, is_conjugate
-from corebayes.samplers.nuts import NUTS, import_nutpie
+from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array
 

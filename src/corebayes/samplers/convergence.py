@@ -40,6 +40,19 @@ def max_rhat(values: Array) -> float:
     return float(np.max(_stats().rhat(values[:, :, moving], chain_axis=0, draw_axis=1)))
 
 
+def effective_sizes(values: Array) -> tuple[float, float]:
+    """The smallest effective number of draws over all axes but the first two: for means of ranks
+    ("bulk"), and for the 5 % and 95 % quantiles ("tail"). What is constant counts as known."""
+    flat = values.reshape(*values.shape[:2], -1)
+    flat = flat[:, :, np.ptp(flat, axis=(0, 1)) > 0.0]
+    if flat.size == 0 or flat.shape[1] < 4:
+        return np.nan, np.nan
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    bulk = _stats().ess(flat, **axes, method="bulk")
+    tail = _stats().ess(flat, **axes, method="tail", prob=(0.05, 0.95))
+    return float(np.min(bulk)), float(np.min(tail))
+
+
 def standard_error(values: Array, *, independent: bool) -> float:
     """Of the mean of all values; with their autocorrelation unless they are independent."""
     if np.ptp(values) == 0.0:

@@ -11,14 +11,13 @@ Degrees beyond `order` are dropped; linear regression is the exact case of order
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import hermite_e
 
 from corebayes.arguments import check_fields
 from corebayes.models.glm import GLM
+from corebayes.models.quadrature import gauss_hermite
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
@@ -31,19 +30,6 @@ from corebayes.types import Array, Block, Estimate, Gaussian, Model, Rng, Total,
 MAX_ORDER = 8
 # Rows whose total is taken at once.
 ROWS_AT_ONCE = 1024
-
-
-class Rule(NamedTuple):
-    """Nodes and weights of a quadrature for N(0, 1)."""
-
-    nodes: Array
-    weights: Array
-
-
-@cache
-def gauss_hermite(num_nodes: int) -> Rule:
-    nodes, weights = hermite_e.hermegauss(num_nodes)
-    return Rule(nodes, weights / weights.sum())
 
 
 @dataclass(frozen=True)

@@ -67,15 +67,21 @@ class _Bucket(NamedTuple):
     """Positions among the vectors taken, (n,)."""
     row: Indices
     place: Indices
-    inverse: Array
-    """Of each group's Gram matrix, (groups, m, m)."""
+    inverse_root: Array
+    """R⁻¹ of each group's Gram matrix RRᵀ, (groups, m, m)."""
 
-    def solve(self, values: Array) -> Array:
-        """B⁻¹ applied to the members' entries, which are (n,) or (n, c)."""
-        columns = values.reshape(len(values), -1)
-        padded = np.zeros((*self.inverse.shape[:2], columns.shape[1]))
+    def whiten(self, columns: Array) -> Array:
+        """R⁻¹ applied to the members' entries of (n, c)."""
+        return self._apply(self.inverse_root, columns)
+
+    def unwhiten(self, columns: Array) -> Array:
+        """R⁻ᵀ applied to them."""
+        return self._apply(self.inverse_root.transpose(0, 2, 1), columns)
+
+    def _apply(self, matrices: Array, columns: Array) -> Array:
+        padded = np.zeros((*matrices.shape[:2], columns.shape[1]))
         padded[self.row, self.place] = columns[self.members]
-        return (self.inverse @ padded)[self.row, self.place]
+        return (matrices @ padded)[self.row, self.place]
 
 
 class Solver:
@@ -88,8 +94,9 @@ class Solver:
         self._vectors, self._taken = vectors, taken
         self._common = vectors.common[taken]
         self._buckets = _buckets(vectors, taken)
-        self._leaning = self._local(self._common)
-        inner = np.eye(self._common.shape[1]) + self._common.T @ self._leaning
+        # R⁻¹A₀, so that I + A₀ᵀB⁻¹A₀ is positive definite however close B is to singular
+        self._leaning = self._whiten(self._common)
+        inner = np.eye(self._common.shape[1]) + self._leaning.T @ self._leaning
         self._inner = cho_factor(inner, lower=True, check_finite=False)
 
     def solve(self) -> Array:
@@ -107,24 +114,30 @@ class Solver:
 
     def losses(self, values: Array) -> Array:
         """How much ½‖missing‖² rises when a vector leaves: x² / (2 [H⁻¹]_ii). Cost: M·P²."""
+        # B⁻¹ − B⁻¹A₀(I + A₀ᵀB⁻¹A₀)⁻¹A₀ᵀB⁻¹
         diagonal = np.empty(self._taken.size)
+        leaning = np.empty_like(self._leaning)
         for bucket in self._buckets:
-            own = np.diagonal(bucket.inverse, axis1=1, axis2=2)[bucket.row, bucket.place]
-            diagonal[bucket.members] = own
-        correction = cho_solve(self._inner, self._leaning.T, check_finite=False)
-        diagonal -= np.einsum("np,pn->n", self._leaning, correction)
+            squares = np.einsum("gji,gji->gi", bucket.inverse_root, bucket.inverse_root)
+            diagonal[bucket.members] = squares[bucket.row, bucket.place]
+            leaning[bucket.members] = bucket.unwhiten(self._leaning)
+        correction = cho_solve(self._inner, leaning.T, check_finite=False)
+        diagonal -= np.einsum("np,pn->n", leaning, correction)
         return np.square(values) / (2.0 * np.maximum(diagonal, 1e-12))
 
     def _apply(self, right: Array) -> Array:
         """(B + A₀A₀ᵀ)⁻¹ right."""
-        local = self._local(right)[:, 0]
-        pulled = cho_solve(self._inner, self._common.T @ local, check_finite=False)
-        return local - self._leaning @ pulled
-
-    def _local(self, right: Array) -> Array:
-        result = np.empty((len(right), right.shape[1] if right.ndim == 2 else 1))
+        local = self._whiten(right[:, None])[:, 0]
+        pulled = cho_solve(self._inner, self._leaning.T @ local, check_finite=False)
+        result = (local - self._leaning @ pulled)[:, None]
         for bucket in self._buckets:
-            result[bucket.members] = bucket.solve(right)
+            local[bucket.members] = bucket.unwhiten(result)[:, 0]
+        return local
+
+    def _whiten(self, columns: Array) -> Array:
+        result = np.empty_like(columns)
+        for bucket in self._buckets:
+            result[bucket.members] = bucket.whiten(columns)
         return result
 
 
@@ -153,5 +166,6 @@ def _buckets(vectors: GroupedVectors, taken: Indices) -> list[_Bucket]:
         diagonal = np.full((chosen.size, width), 1.0)
         diagonal[row, place] = RIDGE
         gram[:, np.arange(width), np.arange(width)] += diagonal
-        result.append(_Bucket(members, row, place, np.linalg.inv(gram)))
+        inverse_root = np.linalg.inv(np.linalg.cholesky(gram))
+        result.append(_Bucket(members, row, place, inverse_root))
     return result

@@ -7,50 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from corebayes.arguments import check_fields
-from corebayes.models.mixed_prior import MixedPrior
-from corebayes.models.structure import StructuredModel, is_structured
+from corebayes.arrow.fit import fit
+from corebayes.arrow.start import fitting_of, sums_in_parts
+from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
-from corebayes.tangent.arrow.expectation import sums_of
-from corebayes.tangent.arrow.fit import Fitting, fit
-from corebayes.tangent.arrow.gaussian import ArrowGaussian
-from corebayes.tangent.arrow.layout import Layout
-from corebayes.tangent.arrow.prior import ArrowPrior
 from corebayes.tangent.arrow.space import ArrowSpace
-from corebayes.tangent.arrow.sums import ArrowSums
 from corebayes.tangent.geometry import Geometry, half_square
-from corebayes.types import Array, Block, Estimate, Model, Rng, WeightedPoints
-
-# Rows whose sums are taken at once: some 100 MB with a hundred wide parameters.
-ROWS_AT_ONCE = 16_384
-
-
-def layout_of(model: Model) -> Layout:
-    """The parts of a structured model's parameters, or an error that says what it lacks."""
-    if not is_structured(model):
-        raise TypeError(f"the rows of {type(model).__name__} are not known to touch few parameters")
-    layout = Layout(model.structure)
-    layout.check()
-    return layout
-
-
-def fitting_of(model: Model) -> Fitting:
-    layout = layout_of(model)
-    prior = getattr(model, "prior", None)
-    if not isinstance(prior, MixedPrior):
-        raise TypeError(f"{type(model).__name__} does not say what its prior is made of")
-    return Fitting(layout, ArrowPrior(prior, layout))
-
-
-def sums_in_parts(
-    model: StructuredModel, layout: Layout, gaussian: ArrowGaussian, rows: Block, weights: Array
-) -> ArrowSums:
-    """Sums over rows in memory. Cost: that of a pass over them."""
-    parts = (slice(first, first + ROWS_AT_ONCE) for first in range(0, len(rows), ROWS_AT_ONCE))
-    total: ArrowSums | None = None
-    for part in parts:
-        sums = sums_of(model, layout, gaussian, rows.take(part), weights[part])
-        total = sums if total is None else total.plus(sums)
-    return total or sums_of(model, layout, gaussian, rows, weights)
+from corebayes.types import Array, Estimate, Rng, WeightedPoints
 
 
 @dataclass(frozen=True, kw_only=True)

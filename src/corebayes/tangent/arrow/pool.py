@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arrow.expectation import expected
+from corebayes.arrow.gaussian import ArrowGaussian
+from corebayes.arrow.layout import Layout
+from corebayes.arrow.sums import ArrowSums, arrow_sums
 from corebayes.models.structure import StructuredModel
-from corebayes.tangent.arrow.expectation import expected
-from corebayes.tangent.arrow.gaussian import ArrowGaussian
-from corebayes.tangent.arrow.layout import Layout
-from corebayes.tangent.arrow.sums import ArrowSums, arrow_sums
 from corebayes.types import Array, Block, Indices, Points
 
 # Few merges of many candidates.

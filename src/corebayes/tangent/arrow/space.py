@@ -6,7 +6,7 @@ group's, and c₁, C₂ the expected derivatives, the centred potential is
     Σ_k c₁ₖ (aₖ·z + eₖ·ε) + ½ Σ_kj C₂ₖⱼ [(aₖ·z + eₖ·ε)(aⱼ·z + eⱼ·ε) − E]
 
 and its coordinates, orthonormal under the fit, are those of 1, z, zzᵀ, common to all groups, and of
-ε, εεᵀ, zεᵀ (and ε³, if the group has one effect), of one group alone. Vectors of different groups
+ε, εεᵀ, zεᵀ and ε³, of one group alone. Vectors of different groups
 meet in the common ones only.
 """
 
@@ -14,19 +14,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement, permutations
 from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arrow.expectation import expected, whitened_split
+from corebayes.arrow.gaussian import ArrowGaussian
+from corebayes.arrow.layout import Layout
+from corebayes.arrow.prior import ArrowPrior
+from corebayes.arrow.sums import ArrowSums, arrow_sums
 from corebayes.models.structure import StructuredModel
-from corebayes.tangent.arrow.expectation import expected, whitened_split
-from corebayes.tangent.arrow.gaussian import ArrowGaussian
-from corebayes.tangent.arrow.layout import Layout
-from corebayes.tangent.arrow.prior import ArrowPrior
-from corebayes.tangent.arrow.sums import ArrowSums, arrow_sums
 from corebayes.types import Array, Block, Indices, Total
 
-ROOT_HALF, ROOT_SIXTH = float(np.sqrt(0.5)), float(np.sqrt(1.0 / 6.0))
+ROOT_HALF = float(np.sqrt(0.5))
 
 
 class GroupedElement(NamedTuple):
@@ -79,6 +80,23 @@ class ArrowSpace:
         i, j = np.triu_indices(self.layout.num_own)
         return i, j, np.where(i == j, ROOT_HALF, 1.0)
 
+    @cached_property
+    def _own_triples(self) -> tuple[Indices, Indices, Indices, Array]:
+        """Places i ≤ j ≤ k of triples of a group's coordinates: groups of few rows are skewed.
+
+        With several predictors there are none.
+        """
+        q = self.layout.num_own if self.model.num_predictors == 1 else 0
+        triples = list(combinations_with_replacement(range(q), 3))
+        i, j, k = np.array(triples, dtype=np.int64).reshape(-1, 3).T
+        # A triple stands for as many entries of the tensor as it has orders.
+        orders = [len(set(permutations(triple))) for triple in triples]
+        return i, j, k, np.sqrt(np.array(orders, dtype=np.float64) / 6.0)
+
+    def _cubes(self, cubes: Array) -> Array:
+        i, j, k, scales = self._own_triples
+        return cubes[:, i, j, k] * scales
+
     @property
     def num_common(self) -> int:
         p = self.layout.num_wide
@@ -87,13 +105,7 @@ class ArrowSpace:
     @property
     def num_own(self) -> int:
         p, q = self.layout.num_wide, self.layout.num_own
-        return q + q * (q + 1) // 2 + p * q + int(self.has_cubes)
-
-    @property
-    def has_cubes(self) -> bool:
-        """Whether the third degree of a group's only effect is in the space: groups of few rows
-        are skewed, and it is one number more."""
-        return self.layout.num_own == 1 and self.model.num_predictors == 1
+        return q + q * (q + 1) // 2 + p * q + self._own_triples[3].size
 
     @property
     def width(self) -> int:
@@ -120,8 +132,9 @@ class ArrowSpace:
             _products(e, bent_own, i, j) * scales,
             np.einsum("nkq,nkp->nqp", e, bent).reshape(len(block), -1),
         ]
-        if third is not None and self.has_cubes:
-            own.append(ROOT_SIXTH * third[:, None] * e[:, 0] ** 3)
+        if third is not None:
+            i, j, k, scales = self._own_triples
+            own.append(third[:, None] * e[:, 0][:, i] * e[:, 0][:, j] * e[:, 0][:, k] * scales)
         return Grouped(common, np.concatenate(own, axis=1), split.groups)
 
     def take(self, vectors: Grouped, positions: Indices) -> Grouped:
@@ -166,7 +179,7 @@ class ArrowSpace:
                 sums.own,
                 sums.own_own[:, i, j] * scales,
                 sums.own_wide.reshape(self.layout.num_groups, -1),
-                ROOT_SIXTH * sums.own_cubes,
+                self._cubes(sums.own_cubes),
             ],
             axis=1,
         )

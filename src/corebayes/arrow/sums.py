@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from corebayes.tangent.arrow.layout import Split
+from corebayes.arrow.layout import Split
 from corebayes.types import Array
 
 
@@ -39,8 +39,7 @@ class ArrowSums(NamedTuple):
     own_wide: Array
     """(G, q, p)."""
     own_cubes: Array
-    """(G, 1): the third derivative in a group's only effect; (G, 0) where there are several, or
-    several predictors."""
+    """(G, q, q, q): third derivatives in a group's effects; none with several predictors."""
 
     def plus(self, other: ArrowSums) -> ArrowSums:
         return ArrowSums(*(a + b for a, b in zip(self, other, strict=True)))
@@ -86,8 +85,10 @@ def arrow_sums(
     own_own = np.einsum("nkq,nkj,njr->nqr", own, second, own).reshape(num_rows, q * q)
     own_wide = np.einsum("nkq,nkp->nqp", own, bent).reshape(num_rows, q * p)
     parts = [own_gradient, own_own, own_wide]
-    if third is not None and q == 1:
-        parts.append(third[:, None] * own[:, 0] ** 3)
+    cubic = 0 if third is None else q
+    if third is not None:
+        cubes = np.einsum("n,nq,nr,ns->nqrs", third, *(own[:, 0],) * 3)
+        parts.append(cubes.reshape(num_rows, q**3))
     columns = np.concatenate(parts, axis=1)
     by_group = _by_group(columns, groups, num_groups)
     return ArrowSums(
@@ -97,7 +98,7 @@ def arrow_sums(
         by_group[:, :q],
         by_group[:, q : q + q * q].reshape(num_groups, q, q),
         by_group[:, q + q * q : q + q * q + q * p].reshape(num_groups, q, p),
-        by_group[:, q + q * q + q * p :],
+        by_group[:, q + q * q + q * p :].reshape(num_groups, cubic, cubic, cubic),
     )
 
 

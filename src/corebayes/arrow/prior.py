@@ -13,15 +13,15 @@ from functools import cached_property
 
 import numpy as np
 
+from corebayes.arrow.gaussian import ArrowGaussian
+from corebayes.arrow.layout import Layout
+from corebayes.arrow.sums import ArrowSums
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
 from corebayes.models.scale_prior import ScalePrior
-from corebayes.tangent.arrow.gaussian import ArrowGaussian
-from corebayes.tangent.arrow.layout import Layout
-from corebayes.tangent.arrow.sums import ArrowSums
 from corebayes.types import Array
 
 # A Gaussian has no third derivatives; zero adds to any number of them.
-NO_CUBES = np.zeros((1, 1))
+NO_CUBES = np.zeros((1, 1, 1, 1))
 
 
 @dataclass(frozen=True, eq=False)

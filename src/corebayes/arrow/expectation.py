@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from corebayes.arrow.gaussian import ArrowGaussian, Whitened
+from corebayes.arrow.layout import Layout, Split
+from corebayes.arrow.sums import ArrowSums, Expected, arrow_sums
+from corebayes.models.quadrature import gauss_hermite
 from corebayes.models.structure import StructuredModel
-from corebayes.tangent.arrow.gaussian import ArrowGaussian, Whitened
-from corebayes.tangent.arrow.layout import Layout, Split
-from corebayes.tangent.arrow.sums import ArrowSums, Expected, arrow_sums
-from corebayes.tangent.hermite import gauss_hermite
 from corebayes.types import Array, Block
 
 # Seven nodes are exact to degree 13: enough for predictors that vary by a few units.

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from corebayes.tangent.arrow.layout import Layout, Split
-from corebayes.tangent.arrow.sums import ArrowSums
+from corebayes.arrow.layout import Layout, Split
+from corebayes.arrow.sums import ArrowSums
 from corebayes.types import Array, Rng
 
 
@@ -133,7 +133,7 @@ class ArrowGaussian:
             np.einsum("gij,gj->gi", inverse, sums.own),
             inverse @ sums.own_own @ inverse.transpose(0, 2, 1),
             inverse @ (sums.own_wide - bent) @ L,
-            sums.own_cubes * (inverse[:, 0] ** 3 if sums.own_cubes.shape[1] else 1.0),
+            _turned(inverse, sums.own_cubes),
         )
 
     def log_volume(self) -> float:
@@ -153,3 +153,10 @@ class ArrowGaussian:
         theta[:, self.layout.wide_positions] = self.wide_mean + shift
         theta[:, self.layout.own_positions] = self.own_mean + own
         return theta
+
+
+def _turned(inverse: Array, cubes: Array) -> Array:
+    """Third derivatives in whitened coordinates."""
+    if cubes.shape[1] == 0:
+        return cubes
+    return np.einsum("gai,gbj,gck,gijk->gabc", inverse, inverse, inverse, cubes, optimize=True)

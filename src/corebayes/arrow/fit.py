@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arrow.gaussian import ArrowGaussian
+from corebayes.arrow.layout import Layout
+from corebayes.arrow.prior import ArrowPrior
+from corebayes.arrow.sums import ArrowSums
 from corebayes.deadline import check_time
-from corebayes.tangent.arrow.gaussian import ArrowGaussian
-from corebayes.tangent.arrow.layout import Layout
-from corebayes.tangent.arrow.prior import ArrowPrior
-from corebayes.tangent.arrow.sums import ArrowSums
 from corebayes.types import Array
 
 # EM for the scales: a hundredth of a per cent of τ, or so many rounds.
