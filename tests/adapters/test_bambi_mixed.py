@@ -11,9 +11,11 @@ import pandas
 import pytest
 
 import corebayes as cb
-from corebayes.adapters.bambi import BambiModel, from_bambi
+from corebayes.adapters.bambi import BambiModel, from_bambi, to_bambi
 from corebayes.adapters.bambi_mixed import bambis_density, mixed_from_bambi
+from corebayes.adapters.density_check import log_density
 from corebayes.sample import _assemble, _posterior  # pyright: ignore[reportPrivateUsage]
+from tests.coresets import weighted
 
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
 
@@ -142,3 +144,39 @@ def test_what_has_no_counterpart_goes_the_other_way(formula, family, options):
 def test_the_other_way_is_pymcs():
     model, data = from_bambi(make("z ~ x + offset(hour) + (1|g)", "gaussian"))
     assert isinstance(model, BambiModel) and data.num_rows == NUM_ROWS
+
+
+@pytest.mark.parametrize(
+    ("formula", "family"), [("z ~ x + (1 + hour|g)", "gaussian"), ("c ~ x + (1|g)", "poisson")]
+)
+def test_back_to_bambi_with_weights(formula, family):
+    own = make(formula, family, center_predictors=False)
+    model, data = from_bambi(own)
+    numbers = np.arange(0, NUM_ROWS, 3)
+    coreset = weighted(model, data, numbers, np.linspace(1.0, 5.0, numbers.size))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exported = to_bambi(coreset, own)
+    density = exported.backend.model.compile_logp(mode="FAST_COMPILE")
+    points = 0.5 * np.random.default_rng(3).normal(size=(3, model.dim))
+    differences = [
+        bambis_density(exported, model, density, theta) - log_density(coreset, theta)
+        for theta in points
+    ]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-8)
+    with pytest.raises(TypeError, match="not of MixedRegression without the Bambi model"):
+        to_bambi(coreset)
+
+
+def test_what_bambi_cannot_weight_is_refused():
+    own = make("z ~ x + (1|g)", "gaussian")
+    model, data = from_bambi(own)
+    coreset = weighted(model, data, np.arange(9), 3.0)
+    with pytest.raises(ValueError, match="center_predictors=False"):
+        to_bambi(coreset, own)
+    own = make("z ~ x + (1|g)", "gaussian", center_predictors=False)
+    one = np.flatnonzero(frame()["g"] == "a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="some of whose categories no row has"):
+            to_bambi(weighted(from_bambi(own)[0], data, one, 3.0), own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from corebayes.adapters.bambi_mixed import mixed_from_bambi
+from corebayes.adapters.bambi_mixed import bambis_density, mixed_from_bambi
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.export_pymc import density_of
 from corebayes.adapters.jax_model import import_jax
@@ -54,23 +54,28 @@ def _adapted(model: Any) -> tuple[BambiModel, Rows]:
     return adapted, data
 
 
-def to_bambi(coreset: Coreset) -> Any:
+def to_bambi(coreset: Coreset, model: Any = None) -> Any:
     """A Bambi model of the coreset's rows, weighted by `weighted(y, weight)`, with the priors of
     the model it was built from; `model.fit()` samples it.
 
-    Refused where Bambi cannot do that: for families it has no weights for, such as Bernoulli, and
-    where it would centre the predictors at the mean of the few rows. `to_pymc` is always right.
-    Its log density is compared with ours before it is handed over.
+    For a coreset of a `MixedRegression` that `from_bambi` made, pass the Bambi `model` as well.
+    Refused where Bambi cannot do that: for families it has no weights for, such as Bernoulli, where
+    it would centre the predictors at the mean of the few rows, and where a category has no row in
+    the coreset. `to_pymc` is always right. Its log density is compared with ours before it is
+    handed over.
     """
     bambi = import_bambi()
     adapted = coreset.model
-    if not isinstance(adapted, BambiModel):
+    own = adapted.bambi if isinstance(adapted, BambiModel) else model
+    if not isinstance(adapted, BambiModel | MixedRegression) or not hasattr(
+        own, "response_component"
+    ):
         raise TypeError(
-            f"to_bambi is for coresets of from_bambi, not of {type(adapted).__name__}: "
+            f"to_bambi is for coresets of from_bambi, not of {type(adapted).__name__}"
+            f"{' without the Bambi model' * isinstance(adapted, MixedRegression)}: "
             "use to_pymc, or coreset.rows and coreset.weights"
         )
     check_coreset(coreset)
-    own = adapted.bambi
     _refuse(own)
     target, _, rest = own.formula.main.partition("~")
     frame = own.data.iloc[coreset.indices].reset_index(drop=True)
@@ -84,7 +89,13 @@ def to_bambi(coreset: Coreset) -> Any:
         noncentered=own.noncentered,
     )
     exported.build()
-    _check_shapes(adapted, exported)
+    _check_shapes(own, exported)
+    if isinstance(adapted, MixedRegression):
+        compiled = exported.backend.model.compile_logp(mode="FAST_COMPILE")
+        check_density(
+            coreset, lambda theta: bambis_density(exported, adapted, compiled, theta), "Bambi"
+        )
+        return exported
     names = [parameter.name for parameter in adapted.parameters]
     check_density(coreset, density_of(exported.backend.model, names), "Bambi")
     return exported
@@ -132,13 +143,13 @@ def _priors(own: Any) -> dict[str, Any]:
     return priors
 
 
-def _check_shapes(adapted: BambiModel, exported: Any) -> None:
+def _check_shapes(own: Any, exported: Any) -> None:
     shapes = initial_point(exported.backend.model)
-    for parameter in adapted.parameters:
-        shape = getattr(shapes.get(parameter.unconstrained), "shape", None)
-        if shape != parameter.shape:
+    for name, values in initial_point(own.backend.model).items():
+        shape = getattr(shapes.get(name), "shape", None)
+        if shape != values.shape:
             raise ValueError(
-                f"{parameter.name!r} has the shape {parameter.shape} in the model of all rows and "
-                f"{shape} in one of the coreset's rows, some of whose categories no row has: use "
+                f"{name!r} has the shape {values.shape} in the model of all rows and {shape} in "
+                "one of the coreset's rows, some of whose categories no row has: use "
                 "to_pymc(coreset)"
             )
