@@ -11,6 +11,7 @@ from corebayes.models.scale_prior import (
     Gamma,
     HalfNormal,
     HalfStudentT,
+    Reciprocal,
     scale_prior_from_config,
 )
 
@@ -29,6 +30,8 @@ PRIORS = [
     (Gamma(2.0, 0.1), stats.gamma(2.0, scale=10.0).logpdf),
     (Gamma(0.4, 3.0), stats.gamma(0.4, scale=1.0 / 3.0).logpdf),
     (Exponential(2.0), stats.expon(scale=0.5).logpdf),
+    (Reciprocal(HalfStudentT(1.0, 4.0)), stats.halfcauchy(scale=0.25).logpdf),
+    (Reciprocal(Gamma(3.0, 2.0)), stats.invgamma(3.0, scale=2.0).logpdf),
 ]
 priors = pytest.mark.parametrize(("prior", "log_density"), PRIORS, ids=lambda p: str(p)[:24])
 

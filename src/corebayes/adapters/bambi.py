@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from corebayes.adapters.bambi_mixed import bambis_density, mixed_from_bambi
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.export_pymc import density_of
 from corebayes.adapters.jax_model import import_jax
 from corebayes.adapters.pymc import PymcModel, adapt, initial_point
 from corebayes.coreset import Coreset, check_coreset
+from corebayes.models import MixedRegression
 from corebayes.rows import Rows
 
 WEIGHT = "coreset_weight"
@@ -27,38 +29,53 @@ class BambiModel(PymcModel):
         return _again, (self.bambi,)
 
 
-def from_bambi(model: Any) -> tuple[BambiModel, Rows]:
+def from_bambi(model: Any) -> tuple[BambiModel | MixedRegression, Rows]:
     """The pair (model, data) for `build` and everything after it, from a Bambi model.
 
-    The priors are those Bambi chose for all rows. The variables in the posterior are those of
-    Bambi's PyMC model: its `Intercept` is the one at the mean of the predictors unless the model
-    was made with `center_predictors=False`.
+    The priors are those Bambi chose for all rows. A model with group-specific terms such as (1|g)
+    becomes a built-in `MixedRegression` if its family is bernoulli, poisson, gaussian, t (of known
+    nu) or negativebinomial and its priors are Bambi's own or of their kinds: the variables have
+    Bambi's names, dimensions and labels, and `Intercept` is the one of the columns as they are, as
+    `model.predict` takes it. Of any other model the variables are those of its PyMC model, where
+    `Intercept` is the one at the mean of the predictors unless the model was made with
+    `center_predictors=False`.
     """
     import_bambi()
     if not model.built:
         model.build()
+    mixed = mixed_from_bambi(model)
+    return _adapted(model) if mixed is None else mixed
+
+
+def _adapted(model: Any) -> tuple[BambiModel, Rows]:
+    """The PyMC model behind it."""
     adapted, data = adapt(BambiModel, model.backend.model)
     adapted.bambi = model
     return adapted, data
 
 
-def to_bambi(coreset: Coreset) -> Any:
+def to_bambi(coreset: Coreset, model: Any = None) -> Any:
     """A Bambi model of the coreset's rows, weighted by `weighted(y, weight)`, with the priors of
     the model it was built from; `model.fit()` samples it.
 
-    Refused where Bambi cannot do that: for families it has no weights for, such as Bernoulli, and
-    where it would centre the predictors at the mean of the few rows. `to_pymc` is always right.
-    Its log density is compared with ours before it is handed over.
+    For a coreset of a `MixedRegression` that `from_bambi` made, pass the Bambi `model` as well.
+    Refused where Bambi cannot do that: for families it has no weights for, such as Bernoulli, where
+    it would centre the predictors at the mean of the few rows, and where a category has no row in
+    the coreset. `to_pymc` is always right. Its log density is compared with ours before it is
+    handed over.
     """
     bambi = import_bambi()
     adapted = coreset.model
-    if not isinstance(adapted, BambiModel):
+    own = adapted.bambi if isinstance(adapted, BambiModel) else model
+    if not isinstance(adapted, BambiModel | MixedRegression) or not hasattr(
+        own, "response_component"
+    ):
         raise TypeError(
-            f"to_bambi is for coresets of from_bambi, not of {type(adapted).__name__}: "
+            f"to_bambi is for coresets of from_bambi, not of {type(adapted).__name__}"
+            f"{' without the Bambi model' * isinstance(adapted, MixedRegression)}: "
             "use to_pymc, or coreset.rows and coreset.weights"
         )
     check_coreset(coreset)
-    own = adapted.bambi
     _refuse(own)
     target, _, rest = own.formula.main.partition("~")
     frame = own.data.iloc[coreset.indices].reset_index(drop=True)
@@ -72,7 +89,13 @@ def to_bambi(coreset: Coreset) -> Any:
         noncentered=own.noncentered,
     )
     exported.build()
-    _check_shapes(adapted, exported)
+    _check_shapes(own, exported)
+    if isinstance(adapted, MixedRegression):
+        compiled = exported.backend.model.compile_logp(mode="FAST_COMPILE")
+        check_density(
+            coreset, lambda theta: bambis_density(exported, adapted, compiled, theta), "Bambi"
+        )
+        return exported
     names = [parameter.name for parameter in adapted.parameters]
     check_density(coreset, density_of(exported.backend.model, names), "Bambi")
     return exported
@@ -89,7 +112,7 @@ def import_bambi() -> Any:
 
 
 def _again(model: Any) -> BambiModel:
-    return from_bambi(model)[0]
+    return _adapted(model)[0]
 
 
 def _refuse(own: Any) -> None:
@@ -120,13 +143,13 @@ def _priors(own: Any) -> dict[str, Any]:
     return priors
 
 
-def _check_shapes(adapted: BambiModel, exported: Any) -> None:
+def _check_shapes(own: Any, exported: Any) -> None:
     shapes = initial_point(exported.backend.model)
-    for parameter in adapted.parameters:
-        shape = getattr(shapes.get(parameter.unconstrained), "shape", None)
-        if shape != parameter.shape:
+    for name, values in initial_point(own.backend.model).items():
+        shape = getattr(shapes.get(name), "shape", None)
+        if shape != values.shape:
             raise ValueError(
-                f"{parameter.name!r} has the shape {parameter.shape} in the model of all rows and "
-                f"{shape} in one of the coreset's rows, some of whose categories no row has: use "
+                f"{name!r} has the shape {values.shape} in the model of all rows and {shape} in "
+                "one of the coreset's rows, some of whose categories no row has: use "
                 "to_pymc(coreset)"
             )

@@ -23,6 +23,7 @@ from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
 from corebayes.models.prior import GaussianPrior
 from corebayes.models.scale_prior import ScalePrior, scale_prior_from_config
 from corebayes.models.structure import Effects, Jets, Structure, Touch
+from corebayes.models.variables import Variable, Variables
 from corebayes.types import Array, Block, Data, Indices
 
 
@@ -51,6 +52,8 @@ class MixedRegression:
     terms: Sequence[GroupTerm] = ()
     learned: ScalePrior | None = None
     slopes_only: Sequence[str] = ()
+    shown: Variables | None = None
+    """Other names for the variables that people see than those of the terms."""
     bound: BoundMixed | None = None
 
     def __post_init__(self) -> None:
@@ -124,6 +127,11 @@ class MixedRegression:
         apart = {*self.slopes_only, *(term.group for term in self.terms)}
         return [place for place, name in enumerate(columns) if name not in apart]
 
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Of X."""
+        return self._bound.columns
+
     @cached_property
     def fixed_columns(self) -> Indices:
         return np.array(self._fixed(self._bound.columns), dtype=np.int64)
@@ -131,6 +139,11 @@ class MixedRegression:
     @property
     def num_fixed(self) -> int:
         return self._bound.prior.dim
+
+    @property
+    def fixed_prior(self) -> GaussianPrior:
+        """Of the fixed effects."""
+        return self._bound.prior
 
     @property
     def num_predictors(self) -> int:
@@ -320,35 +333,35 @@ class MixedRegression:
     def log_prior_hessian(self, theta: Array) -> Array:
         return self.prior.hessian(theta)
 
-    def constrain(self, draws: Array) -> dict[str, Array]:
-        """The variables as people have them: coefficients, standard deviations, effects."""
-        fixed = self.num_fixed
-        result = {name: draws[:, place] for place, name in enumerate(self.fixed_names)}
+    @cached_property
+    def variables(self) -> Variables:
+        """What people see: coefficients, standard deviations, effects."""
+        if self.shown is not None:
+            return self.shown
+        entries = [Variable(name, np.array(place)) for place, name in enumerate(self.fixed_names)]
         if self.learned is not None:
-            result[self.family.learnable or ""] = np.exp(draws[:, fixed])
-        place = 0
+            entries.append(Variable(str(self.family.learnable), np.array(self.num_fixed), "exp"))
+        scales = iter(self.structure.scales)
         for term, effects in zip(self.terms, self.structure.terms, strict=True):
+            axis = (f"{term.group}__factor_dim",)
             for effect, name in enumerate(term.effects):
-                called = term.called(name)
-                result[f"{called}_sigma"] = np.exp(draws[:, self.structure.scales[place]])
-                result[called] = draws[:, effects.positions[:, effect]]
-                place += 1
-        return result
+                called, places = term.called(name), effects.positions[:, effect]
+                entries.append(Variable(f"{called}_sigma", np.array(next(scales)), "exp"))
+                entries.append(Variable(called, places, dims=axis))
+        labels = zip(self.terms, self.group_labels, strict=True)
+        return Variables(tuple(entries), {f"{term.group}__factor_dim": own for term, own in labels})
+
+    def constrain(self, draws: Array) -> dict[str, Array]:
+        """The variables as people have them."""
+        return self.variables.constrain(draws)
 
     @property
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        return {
-            term.called(effect): (f"{term.group}_dim",)
-            for term in self.terms
-            for effect in term.effects
-        }
+    def dims(self) -> Mapping[str, tuple[str, ...]]:
+        return self.variables.dims
 
     @property
-    def coords(self) -> dict[str, list[Any]]:
-        return {
-            f"{term.group}_dim": list(labels)
-            for term, labels in zip(self.terms, self.group_labels, strict=True)
-        }
+    def coords(self) -> Mapping[str, tuple[Any, ...]]:
+        return self.variables.coords
 
     def config(self) -> dict[str, Any]:
         """Constructor arguments and what was learned from the data, as JSON has them."""
@@ -360,6 +373,7 @@ class MixedRegression:
             "slopes_only": list(self.slopes_only),
             "columns": None if bound is None else list(bound.columns),
             "values": None if bound is None else [values.tolist() for values in bound.values],
+            "shown": None if self.shown is None else self.shown.config(),
         }
 
     @classmethod
@@ -377,7 +391,16 @@ class MixedRegression:
         columns = tuple(map(str, config["columns"]))
         prior = family.prior.bind(len(model._fixed(columns)) + family.intercept)
         values = tuple(np.asarray(one, dtype=np.float64) for one in config["values"])
-        return replace(model, bound=BoundMixed(columns, values, prior))
+        for term, numbers in zip(model.terms, values, strict=True):
+            if term.group not in columns or numbers.ndim != 1 or not np.all(np.diff(numbers) > 0.0):
+                raise ValueError("the groups of a term are not numbers of a column, in order")
+            if term.labels is not None and len(term.labels) != numbers.size:
+                raise ValueError("a term has not as many labels as groups")
+        made = replace(model, bound=BoundMixed(columns, values, prior))
+        shown = config["shown"]
+        return (
+            made if shown is None else replace(made, shown=Variables.from_config(shown, made.dim))
+        )
 
 
 @dataclass(frozen=True)

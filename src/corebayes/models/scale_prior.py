@@ -149,8 +149,34 @@ class Exponential(ScalePrior):
         return Gamma(1.0, self.rate)
 
 
+@dataclass(frozen=True)
+class Reciprocal(ScalePrior):
+    """1/τ has the prior `of`: for a dispersion whose reciprocal another library has."""
+
+    of: ScalePrior
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of, ScalePrior):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"of must be a prior such as HalfNormal(1.0), got {self.of!r}")
+
+    def log_density(self, u: Array) -> Array:
+        return self.of.log_density(-u)
+
+    def gradient(self, u: Array) -> Array:
+        return -self.of.gradient(-u)
+
+    def hessian(self, u: Array) -> Array:
+        return self.of.hessian(-u)
+
+    def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
+        return -self.of.draw(rng, num_draws)
+
+    def config(self) -> dict[str, Any]:
+        return {"kind": type(self).__name__, "of": self.of.config()}
+
+
 SCALE_PRIORS: dict[str, type[ScalePrior]] = {
-    kind.__name__: kind for kind in (HalfNormal, HalfStudentT, Gamma, Exponential)
+    kind.__name__: kind for kind in (HalfNormal, HalfStudentT, Gamma, Exponential, Reciprocal)
 }
 
 
@@ -160,6 +186,8 @@ def scale_prior_from_config(config: Mapping[str, Any]) -> ScalePrior:
     kind = arguments.pop("kind", None)
     if kind not in SCALE_PRIORS:
         raise ValueError(f"{kind!r} is no prior of a scale; those are {', '.join(SCALE_PRIORS)}")
+    if kind == Reciprocal.__name__:
+        return Reciprocal(scale_prior_from_config(arguments["of"]))
     return SCALE_PRIORS[kind](**arguments)
 
 

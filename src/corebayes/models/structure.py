@@ -22,12 +22,15 @@ from corebayes.types import Array, Block, Indices, Model
 
 
 class Effects(NamedTuple):
-    """The effects of one group term: effect j of group g is parameter start + g·num_effects + j."""
+    """The effects of one group term: effect j of group g is parameter start + g·num_effects + j,
+    unless `places` says where they are."""
 
     name: str
     start: int
     num_groups: int
     num_effects: int
+    places: Indices | None = None
+    """(groups, effects) positions in θ, where a model of one's own has them otherwise."""
 
     @property
     def size(self) -> int:
@@ -36,6 +39,8 @@ class Effects(NamedTuple):
     @property
     def positions(self) -> Indices:
         """(groups, effects) positions in θ."""
+        if self.places is not None:
+            return self.places
         numbers = np.arange(self.start, self.start + self.size)
         return numbers.reshape(self.num_groups, self.num_effects)
 
