@@ -3,8 +3,8 @@
 The Gaussian fit of π_w (`corebayes.arrow`) gives affine coordinates z that cost p + q numbers a
 group. A term whose groups have few rows is better in the non-centred form, c = b/τ, since there
 its prior does not narrow with τ: around the fit c moves by (δb − b̄ δv)/τ̂ with v = log τ, so the
-same affine coordinates serve. A term is non-centred where effects are known little better than their
-prior says.
+same affine coordinates serve. A term is non-centred where its effects are known little better than
+by their prior.
 """
 
 from __future__ import annotations
