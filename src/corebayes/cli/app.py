@@ -33,6 +33,7 @@ from corebayes.cli.inputs import (
     make_method,
     make_model,
     split,
+    with_groups,
 )
 from corebayes.cli.options import (
     Counts,
@@ -148,6 +149,10 @@ def build(
     dispersion: Annotated[
         float | None, Option(help="Of negative-binomial.", show_default="1.0")
     ] = None,
+    group_sd: Annotated[
+        float | None,
+        Option(help="Prior of sds of groups: half-normal of this.", show_default="1.0"),
+    ] = None,
     seed: Seed = 0,
     max_time: Annotated[float | None, Option(help="Stop after so many seconds.")] = None,
     start: Annotated[
@@ -180,12 +185,14 @@ def build(
     if log is not None:
         write_lines(sys.stderr, log)
     earlier = None if start is None else cb.load(start)
-    options = ModelOptions(prior_sd, intercept, noise_sd, df, dispersion)
-    bayes, construction = make_model(model, options), make_method(method)
+    options = ModelOptions(prior_sd, intercept, noise_sd, df, dispersion, group_sd)
+    bayes = make_model(model, options, by_formula=formula is not None)
+    construction = make_method(method)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
     columns = Columns(target, split(features), counts, on_bad, formula)
     data = read(rows, columns)
+    bayes = with_groups(bayes, data, options, name=model)
     _announce(data, construction, size)
     with make_executor(workers, scheduler, tls) as executor:
         coreset = cb.build(

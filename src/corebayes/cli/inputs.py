@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corebayes as cb
+from corebayes.adapters.formula import ALIASES, mixed
 from corebayes.constructions import Construction, exported
 from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
@@ -35,6 +36,7 @@ class ModelOptions(NamedTuple):
     noise_sd: float | None = None
     df: float | None = None
     dispersion: float | None = None
+    group_sd: float | None = None
 
 
 class Columns(NamedTuple):
@@ -70,8 +72,12 @@ SUFFIXES = (".parquet", ".csv", ".npz", ".npy")
 IN_MEMORY = (".csv", ".npz")
 
 
-def make_model(name: str, options: ModelOptions) -> Model:
-    """The model of this name, or an error that lists the names there are."""
+def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) -> Model:
+    """The model of this name, or an error that lists the names there are.
+
+    Regressions `by_formula` may have the names of Bambi and R: gaussian has a target there.
+    """
+    name = ALIASES.get(name, name) if by_formula else name
     constructor, settings = _named(name, MODELS, "model")
     arguments: dict[str, Any] = {**settings, "prior": cb.Normal(0.0, options.prior_sd)}
     if issubclass(constructor, GLM):
@@ -90,6 +96,24 @@ def make_model(name: str, options: ModelOptions) -> Model:
         argument = constructor.flags[option]
         arguments[argument] = value**2 if argument == "cov" else value
     return constructor(**arguments)
+
+
+def with_groups(model: Model, data: Rows, options: ModelOptions, *, name: str) -> Model:
+    """The model with the group terms of the formula that made the rows, if it has any."""
+    if options.group_sd is not None and not options.group_sd > 0.0:
+        raise ValueError(f"--group-sd must be positive, got {options.group_sd:g}")
+    if data.design is None or not isinstance(model, GLM):
+        if options.group_sd is not None:
+            raise ValueError("--group-sd is for a --formula with group terms such as (1 | g)")
+        return model
+    flag = {argument: flag for flag, argument in model.flags.items()}.get(model.learnable or "")
+    return mixed(
+        model,
+        data,
+        group_sd=None if options.group_sd is None else cb.HalfNormal(options.group_sd),
+        unsaid=flag is not None and getattr(options, flag) is None,
+        named=name in ALIASES,
+    )
 
 
 def make_method(name: str) -> Construction:

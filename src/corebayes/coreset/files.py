@@ -26,7 +26,7 @@ from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import FileLimitError, as_limit, check_within
 from corebayes.files.atomic import write_atomically
 from corebayes.files.reading import check_regular, first_line, printable
-from corebayes.models import BUILT_IN, from_config
+from corebayes.models import BUILT_IN, MixedRegression, from_config
 from corebayes.types import Block, Model
 
 FORMAT = 1
@@ -37,6 +37,9 @@ COPIES_OF_A_COLUMN = 3
 PRIOR_MATRICES = 4
 # Bytes for each list and object in the JSON: steps of the trace, rows of a covariance.
 CONTAINER_BYTES = 1000
+
+# Models that a file can hold.
+REBUILT = (*BUILT_IN, MixedRegression.__name__)
 
 Columns = Mapping[str, NDArray[Any]]
 Content = dict[str, Any]
@@ -144,17 +147,26 @@ def _rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Mo
                 f"not for a {type(model).__name__} with {model.dim}"
             )
         return model
-    if config is None or name not in BUILT_IN:
+    if config is None or name not in REBUILT:
         raise ValueError(
             f"{path} is for a {printable(name)}, whose functions a file cannot hold: "
             "pass the model as well, load(path, model=...)"
         )
-    what = f"{path} has a model of {dim:,} parameters"
-    check_within(limit, 8 * PRIOR_MATRICES * dim**2, what)
     try:
-        if len(config["names"]) != dim or type(config.get("intercept", False)) is not bool:
+        # The prior of a mixed model has matrices of the fixed effects alone.
+        mixed = name == MixedRegression.__name__
+        num_names = len(config["columns" if mixed else "names"])
+        what = f"{path} has a model of {num_names if mixed else dim:,} parameters"
+        check_within(limit, 8 * PRIOR_MATRICES * (num_names if mixed else dim) ** 2, what)
+        regression = config["family"]["config"] if mixed else config
+        if type(regression.get("intercept", False)) is not bool:
+            raise ValueError("its intercept is neither there nor not")
+        made = from_config(name, config) if mixed or num_names == dim else None
+        if made is None or made.dim != dim:
             raise ValueError(f"it does not have the {dim:,} names of its parameters")
-        return from_config(name, config)
+        return made
+    except FileLimitError:
+        raise
     except Exception as error:
         raise CorruptFile(
             f"{path}: its model {name!r} cannot be made again: {first_line(error)}"

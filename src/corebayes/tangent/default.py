@@ -6,12 +6,14 @@ from dataclasses import replace
 from math import comb
 
 from corebayes.models.glm import GLM
+from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.resampling import Resampling
+from corebayes.tangent.arrow.geometry import Arrow
 from corebayes.tangent.closed_form import ClosedForm
 from corebayes.tangent.geometry import Geometry
 from corebayes.tangent.guarded import Guard
@@ -48,6 +50,8 @@ def default_geometry(
 
 def _plain(problem: Problem, size: int, sampler: Sampler) -> Geometry:
     model = problem.model
+    if is_structured(model):
+        return Arrow()
     if is_conjugate(model):
         return ClosedForm()
     if isinstance(model, GLM):
