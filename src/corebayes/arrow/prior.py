@@ -18,7 +18,7 @@ from corebayes.arrow.layout import Layout
 from corebayes.arrow.sums import ArrowSums
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
 from corebayes.models.scale_prior import ScalePrior
-from corebayes.types import Array
+from corebayes.types import Array, Indices
 
 # A Gaussian has no third derivatives; zero adds to any number of them.
 NO_CUBES = np.zeros((1, 1, 1, 1))
@@ -32,7 +32,7 @@ class ArrowPrior:
     layout: Layout
 
     @cached_property
-    def _places(self) -> Array:
+    def _places(self) -> Indices:
         """Where each parameter of θ is: among the wide ones, or behind them the effects."""
         places = np.empty(self.layout.dim, dtype=np.int64)
         places[self.layout.wide_positions] = np.arange(self.layout.num_wide)
@@ -121,7 +121,7 @@ class ArrowPrior:
         )
 
 
-def _squares(gaussian: ArrowGaussian, scaled: ScaledEffects, places: Array) -> float:
+def _squares(gaussian: ArrowGaussian, scaled: ScaledEffects, places: Indices) -> float:
     """Σ_g E b_g² of the effects of a scale."""
     layout = gaussian.layout
     variances = np.empty(layout.dim)

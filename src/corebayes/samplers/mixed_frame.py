@@ -20,6 +20,7 @@ from corebayes.arrow.layout import Layout
 from corebayes.arrow.start import fitting_of, sums_in_parts
 from corebayes.models.mixed import MixedRegression
 from corebayes.models.mixed_prior import ScaledEffects
+from corebayes.models.structure import is_structured
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Rng
 
@@ -121,6 +122,7 @@ def frame_of(posterior: Posterior, start: Array | None = None) -> MixedFrame:
 def fit_of(posterior: Posterior, start: Array | None = None) -> ArrowGaussian:
     """The Gaussian closest to π_w."""
     model = posterior.model
+    assert is_structured(model)
     fitting: Fitting = fitting_of(model)
     at = np.zeros(model.dim) if start is None else start
     return fit(

@@ -138,7 +138,7 @@ class ArrowSpace:
         return Grouped(common, np.concatenate(own, axis=1), split.groups)
 
     def take(self, vectors: Grouped, positions: Indices) -> Grouped:
-        return Grouped(*(part[positions] for part in vectors))
+        return Grouped(vectors.common[positions], vectors.own[positions], vectors.groups[positions])
 
     def combine(self, vectors: Grouped, weights: Array) -> Array:
         own = np.zeros((self.layout.num_groups, self.num_own))
