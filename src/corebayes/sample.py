@@ -72,15 +72,26 @@ def sample(
     _warn_if_not_converged(drawn, described["max_rhat"])
     # Potentials leave out what does not depend on θ: log p = f + log_base.
     stats = {**drawn.stats, "lp": drawn.stats["lp"] + posterior.log_base}
+    more = {"log_likelihood": _log_likelihood(coreset, drawn)} if log_likelihood else {}
+    attributes = {**described, "sampling_seed": seed, "num_tune": tune}
+    return arviz_data(coreset, drawn.values, stats, attributes, more)
+
+
+def arviz_data(
+    coreset: Coreset,
+    values: Array,
+    stats: Mapping[str, Array],
+    attributes: Mapping[str, Any],
+    more: Mapping[str, Any] | None = None,
+) -> Any:
+    """Draws (chains, draws, d), what was seen at each of them, and where they come from."""
     groups = {
-        "posterior": _posterior(coreset.model, drawn.values),
-        "sample_stats": _stats(stats, drawn.values),
+        "posterior": variables(coreset.model, values),
+        "sample_stats": _stats(stats, values),
         "coreset": _rows(coreset),
+        **(more or {}),
     }
-    if log_likelihood:
-        groups["log_likelihood"] = _log_likelihood(coreset, drawn)
-    attributes = {**_provenance(coreset), **described, "sampling_seed": seed, "num_tune": tune}
-    return _assemble(groups, attributes)
+    return _assemble(groups, {**_provenance(coreset), **attributes})
 
 
 def _chosen_sampler(sampler: str | Sampler | None, chains: int, tune: int) -> Sampler:
@@ -171,7 +182,7 @@ def _assemble(groups: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
     return xarray.DataTree.from_dict({"/": root, **groups})
 
 
-def _posterior(model: Any, draws: Array) -> Any:
+def variables(model: Any, draws: Array) -> Any:
     """The model's variables, or θ where the model has no others."""
     if hasattr(model, "constrain"):
         return _own_variables(model, draws)

@@ -82,14 +82,14 @@ class Independence:
         if not modes:
             return None
         fits = [mode.fit for mode in modes]
-        best = _try(rng, posterior, _around(fits, fits, shares_of(modes)))
+        best = try_proposal(rng, posterior, _around(fits, fits, shares_of(modes)))
         for _ in range(NUM_FITS):
             if best.time < CLOSE:
                 break
             refitted = _refitted(best, fits)
             if refitted is None:
                 break
-            other = _try(rng, posterior, refitted)
+            other = try_proposal(rng, posterior, refitted)
             if not other.time < best.time:
                 break
             best = other
@@ -107,7 +107,7 @@ class Independence:
         starts = pilot.draws[first]
         # Chains start at the first entries and propose the others.
         visited = np.vstack([starts, pilot.proposal.draw(rng, self.chains * steps)])
-        heights = _log_density(posterior, visited)
+        heights = log_densities(posterior, visited)
         log_ratios = heights - pilot.proposal.log_density(visited)
         proposals = self.chains + np.arange(self.chains * steps).reshape(self.chains, steps)
         walks = [_walk(rng, log_ratios, k, mine) for k, mine in enumerate(proposals)]
@@ -140,7 +140,7 @@ class Independence:
             return self.run(rng, posterior, pilot, num_draws)
 
 
-def _log_density(posterior: Posterior, draws: Array) -> Array:
+def log_densities(posterior: Posterior, draws: Array) -> Array:
     """log π_w in as few calls as memory allows."""
     step = max(1, VALUES_AT_ONCE // max(1, posterior.weights.size))
     parts: list[Array] = []
@@ -150,10 +150,11 @@ def _log_density(posterior: Posterior, draws: Array) -> Array:
     return np.concatenate(parts)
 
 
-def _try(rng: Generator, posterior: Posterior, proposal: Proposal) -> Pilot:
+def try_proposal(rng: Generator, posterior: Posterior, proposal: Proposal) -> Pilot:
+    """What a mixture is worth, from fresh draws of it."""
     number = max(NUM_PILOT, 20 * proposal.dim)
     draws = proposal.draw(rng, number)
-    log_ratios = _log_density(posterior, draws) - proposal.log_density(draws)
+    log_ratios = log_densities(posterior, draws) - proposal.log_density(draws)
     time = autocorrelation_time(log_ratios)
     shape = _tail_shape(log_ratios) if np.isfinite(time) else np.inf
     return Pilot(proposal, draws, log_ratios, time, shape)
