@@ -69,14 +69,14 @@ class NumpyroModel(JaxModel):
         self,
         function: Callable[..., Any],
         arguments: Arguments,
-        structure: Structure,
+        sites: Structure,
         fields: tuple[Field, ...],
         template: Block,
     ):
-        super().__init__(fields, structure.parameters)
+        super().__init__(fields, sites.parameters)
         self.function = function
         self.arguments = arguments
-        self.structure = structure
+        self.sites = sites
         self.template = template
 
     def run(self, theta: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class NumpyroModel(JaxModel):
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        return (*(parameter.name for parameter in self.parameters), *self.structure.derived)
+        return (*(parameter.name for parameter in self.parameters), *self.sites.derived)
 
     def site_terms(self, theta: Any, rows: Mapping[str, Any]) -> SiteTerms:
         prior: dict[str, Any] = {}
@@ -99,7 +99,7 @@ class NumpyroModel(JaxModel):
         for name, site in self.run(theta, rows).items():
             if site["type"] != "sample":
                 continue
-            values, axis = log_probabilities(site), self.structure.row_axes.get(name)
+            values, axis = log_probabilities(site), self.sites.row_axes.get(name)
             if axis is None:
                 prior[name] = values.sum()
             else:

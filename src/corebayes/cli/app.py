@@ -33,6 +33,7 @@ from corebayes.cli.inputs import (
     make_method,
     make_model,
     split,
+    with_groups,
 )
 from corebayes.cli.options import (
     Counts,
@@ -55,6 +56,7 @@ from corebayes.cli.options import (
 from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.files.outputs import probe_output, write_or_keep
+from corebayes.files.reading import printable
 from corebayes.rows import Rows
 from corebayes.watch.interrupts import exit_code, is_interrupt
 from corebayes.watch.logs import JsonLines, logger, write_lines
@@ -147,6 +149,10 @@ def build(
     dispersion: Annotated[
         float | None, Option(help="Of negative-binomial.", show_default="1.0")
     ] = None,
+    group_sd: Annotated[
+        float | None,
+        Option(help="Prior of sds of groups: half-normal of this.", show_default="1.0"),
+    ] = None,
     seed: Seed = 0,
     max_time: Annotated[float | None, Option(help="Stop after so many seconds.")] = None,
     start: Annotated[
@@ -179,12 +185,14 @@ def build(
     if log is not None:
         write_lines(sys.stderr, log)
     earlier = None if start is None else cb.load(start)
-    options = ModelOptions(prior_sd, intercept, noise_sd, df, dispersion)
-    bayes, construction = make_model(model, options), make_method(method)
+    options = ModelOptions(prior_sd, intercept, noise_sd, df, dispersion, group_sd)
+    bayes = make_model(model, options, by_formula=formula is not None)
+    construction = make_method(method)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
     columns = Columns(target, split(features), counts, on_bad, formula)
     data = read(rows, columns)
+    bayes = with_groups(bayes, data, options, name=model)
     _announce(data, construction, size)
     with make_executor(workers, scheduler, tls) as executor:
         coreset = cb.build(
@@ -338,7 +346,7 @@ def _sentence(error: BaseException) -> str:
 def _one_line(text: str) -> str:
     """On one line, with the arguments of Python as options."""
     text = re.sub(r'\b(on_bad|target|features|counts|memory)="(\w+)"', _as_option, text)
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def _as_option(found: re.Match[str]) -> str:

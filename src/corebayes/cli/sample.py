@@ -15,6 +15,7 @@ import corebayes as cb
 from corebayes.cli.options import CoresetFile, Json, Seed, make_console, print_json
 from corebayes.files.atomic import replacing
 from corebayes.files.outputs import ROOM, probe_output, write_or_keep
+from corebayes.files.reading import printable
 from corebayes.report.summary import summarise
 from corebayes.watch.steps import show_steps
 
@@ -106,7 +107,7 @@ def summary_table(parameters: list[dict[str, Any]]) -> Table:
     for entry in parameters:
         name, mean, sd, low, high, ess, rhat = entry.values()
         cells = [f"{value:.4g}" for value in (mean, sd, low, high)]
-        table.add_row(name, *cells, f"{ess:,.0f}", f"{rhat:.3f}")
+        table.add_row(printable(name), *cells, f"{ess:,.0f}", f"{rhat:.3f}")
     return table
 
 

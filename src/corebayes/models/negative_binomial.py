@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel, exp, log1p_unit
-from corebayes.models.glm import GLM
+from corebayes.models.glm import GLM, LearnedJet
 from corebayes.models.poisson import not_counts
 from corebayes.models.special import log1p_exp_minus_abs, scratch, sigmoid_pair
 from corebayes.types import Array
@@ -28,6 +28,8 @@ class NegativeBinomialRegression(GLM):
 
     command_line = {"negative-binomial": {}}  # noqa: RUF012
     flags = {"dispersion": "dispersion"}  # noqa: RUF012
+
+    learnable = "dispersion"
 
     dispersion: float = 1.0
 
@@ -89,6 +91,35 @@ class NegativeBinomialRegression(GLM):
         r = 1.0 / self.dispersion
         # log Γ(y + r) / (Γ(r) y!), in the form that does not cancel for large r
         return -np.asarray(betaln(r, y + 1.0), dtype=np.float64) - np.log(y + r)
+
+    def learned_log_density(self, eta: Array, u: Array, y: Array) -> Array:
+        from scipy.special import betaln
+
+        r, x = np.exp(-u), eta + u
+        base = -np.asarray(betaln(r, y + 1.0), dtype=np.float64) - np.log(y + r)
+        return y * x - (y + r) * np.logaddexp(0.0, x) + base
+
+    def learned_jet(self, eta: Array, u: Array, y: Array) -> LearnedJet:
+        from scipy.special import digamma, polygamma
+
+        r, x = np.exp(-u), eta + u
+        sigma, rest = sigmoid_pair(x)
+        second = -(y + r) * (sigma * rest)
+        # ∂r/∂u = −r and ∂x/∂u = 1
+        more = r * (np.logaddexp(0.0, x) - digamma(y + r) + digamma(r))
+        bent = np.square(r) * (polygamma(1, y + r) - polygamma(1, r))
+        slope = y * rest - r * sigma
+        return LearnedJet(
+            self.learned_log_density(eta, u, y),
+            slope,
+            slope + more,
+            second,
+            second + r * sigma,
+            second + 2.0 * r * sigma - more + bent,
+        )
+
+    def learned_log_base(self, y: Array) -> Array:
+        return np.zeros_like(y)
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return not_counts(y), "counts must be 0, 1, 2, …"

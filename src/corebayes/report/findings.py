@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.certify.certificate import Certificate
-from corebayes.certify.measure import MAX_PARETO_K, certify, check_same_data
+from corebayes.certify.kl import MAX_PARETO_K
+from corebayes.certify.measure import certify
+from corebayes.certify.same_data import check_same_data
 from corebayes.constructions import AnnealedSparseVI
 from corebayes.coreset import Coreset
 from corebayes.diagnostics import log_ratios
@@ -26,6 +28,7 @@ from corebayes.report.draws import (
 )
 from corebayes.report.landscape import Landscape, landscape
 from corebayes.rows import Rows
+from corebayes.samplers.convergence import pareto_k
 from corebayes.samplers.laplace import full_posterior
 from corebayes.samplers.worth import worth
 from corebayes.types import Array
@@ -98,8 +101,8 @@ def find_out(
         certificate = certify(coreset, data, draws=number, tol=tol, seed=seed)
     seconds = time.perf_counter() - began
     steps.begin("correcting the draws")
-    ratios, k = log_ratios(coreset, data, drawn.flat), certificate.pareto_k
-    usable = certificate.reverse_kl is not None and k is not None and k <= MAX_PARETO_K
+    ratios = log_ratios(coreset, data, drawn.flat)
+    usable = certificate.reverse_kl is not None and pareto_k(ratios, 1.0) <= MAX_PARETO_K
     measured = Measured(
         certificate=certificate,
         shares=importance_shares(ratios) if usable else None,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.random import Generator
 
 from corebayes.arguments import check_fields
+from corebayes.models.structure import is_structured
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.independence import Independence
@@ -66,6 +67,9 @@ class Automatic:
     ) -> Draws | None:
         """Draws by independence Metropolis, if proposals cover π_w."""
         if posterior.dim > MOST_PARAMETERS or not posterior.model.log_concave:
+            return None
+        if is_structured(posterior.model):
+            # Funnels are no places for a mixture.
             return None
         independence = Independence(chains=self.chains)
         with np.errstate(all="ignore"):

@@ -17,10 +17,19 @@ from numpy.random import Generator
 
 from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
+from corebayes.models.mixed import MixedRegression
 from corebayes.samplers.chain import Chain, run_chain
-from corebayes.samplers.density import Frame, plain_density, quickest_density
+from corebayes.samplers.density import (
+    Callback,
+    Frame,
+    Pointer,
+    plain_density,
+    quickest_density,
+)
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import fit_or_units, prior_fit
+from corebayes.samplers.mixed_density import MixedDensity
+from corebayes.samplers.mixed_frame import MixedFrame, frame_of
 from corebayes.samplers.mode_search import log_mass
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Gaussian
@@ -84,15 +93,8 @@ class NUTS:
         progress: bool = False,
     ) -> Draws:
         """Chains of num_draws / chains draws each, rounded up, after `num_tune` of tuning."""
-        fits = _fits(rng, posterior, self.chains, start)
-        frame = _frame(posterior, fits)
-        chains = [
-            Chain(
-                _dispersed(rng, posterior, frame, fits[chain % len(fits)]),
-                int(rng.integers(2**62)),
-            )
-            for chain in range(self.chains)
-        ]
+        frame, places = self._places(rng, posterior, start)
+        chains = [Chain(place, int(rng.integers(2**62))) for place in places]
         options = {"draws": -(-num_draws // self.chains), "progress_bar": progress}
         values, stats = self._run(posterior, frame, chains, options)
         diverging = int(stats["diverging"].sum())
@@ -110,16 +112,36 @@ class NUTS:
             stats=stats,
         )
 
+    def _places(
+        self, rng: Generator, posterior: Posterior, start: Array | None
+    ) -> tuple[Frame | MixedFrame, list[Array]]:
+        """The coordinates, and where the chains start in them."""
+        if isinstance(posterior.model, MixedRegression):
+            mixed = frame_of(posterior, start)
+            return mixed, [mixed.start(rng) for _ in range(self.chains)]
+        fits = _fits(rng, posterior, self.chains, start)
+        frame = _frame(posterior, fits)
+        return frame, [
+            _dispersed(rng, posterior, frame, fits[chain % len(fits)])
+            for chain in range(self.chains)
+        ]
+
     def _run(
-        self, posterior: Posterior, frame: Frame, chains: list[Chain], options: dict[str, Any]
+        self,
+        posterior: Posterior,
+        frame: Frame | MixedFrame,
+        chains: list[Chain],
+        options: dict[str, Any],
     ) -> tuple[Array, dict[str, Array]]:
         """Draws of θ (chains, draws, d) and their statistics."""
         own = {"tune": self.num_tune, "target_accept": self.target_accept}
         options = {**options, **own, "maxdepth": self.max_depth}
-        options["low_rank_modified_mass_matrix"] = (
-            self.compiled and not posterior.model.log_concave and posterior.dim <= MOST_PARAMETERS
-        )
-        density = (quickest_density if self.compiled else plain_density)(posterior, frame)
+        correlated = not posterior.model.log_concave and posterior.dim <= MOST_PARAMETERS
+        options["low_rank_modified_mass_matrix"] = self.compiled and correlated
+        if isinstance(frame, MixedFrame):
+            density: Callback | Pointer = MixedDensity(posterior, frame)
+        else:
+            density = (quickest_density if self.compiled else plain_density)(posterior, frame)
         traces = [run_chain(density, chain, options) for chain in chains]
         z = np.stack([trace.posterior["z"].values[0] for trace in traces])
         stats = {
