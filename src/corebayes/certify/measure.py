@@ -20,10 +20,12 @@ from corebayes.certify.conjugate import exact_kl
 from corebayes.certify.covering import one_mode, several_modes
 from corebayes.certify.evidence import Chains, Evidence, Ratios
 from corebayes.certify.kl import Measured, measure_kl
+from corebayes.certify.marginals import Marginals, marginals
 from corebayes.certify.same_data import check_same_data
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.formula.rows import as_built
 from corebayes.models.conjugate import ConjugateModel
+from corebayes.models.structure import is_structured
 from corebayes.rows import Rows
 from corebayes.samplers.convergence import max_rhat
 from corebayes.samplers.draws import Draws, Sampler
@@ -108,6 +110,10 @@ def measure(
     if sampler is not None:
         drawn = _draw(rng, coreset, draws, sampler)
         return _of_draws(coreset, rows, drawn, tol, [len(drawn.flat)])
+    if is_structured(model):
+        # Thousands of parameters have no modes to search; the ratios at NUTS' draws tell.
+        drawn = _draw(rng, coreset, draws, NUTS(chains=4))
+        return _of_draws(coreset, rows, drawn, tol, stages(draws))
     sources = (one_mode if model.log_concave else several_modes)(rng, coreset, rows)
     modes = sources.num_modes
     if sources.trouble is not None:
@@ -200,7 +206,19 @@ def _of_draws(
             return certificate.withheld(
                 coreset, trouble, "draws", tol, num_draws=num_draws, **about
             )
-    return certificate.judged(coreset, found, tol, num_draws=num_draws, **about)
+    result = certificate.judged(coreset, found, tol, num_draws=num_draws, **about)
+    if is_structured(coreset.model) and result.reverse_kl is not None:
+        result = replace(result, marginals=_marginals(coreset, evidence, num_draws))
+    return result
+
+
+def _marginals(coreset: Coreset, evidence: Chains, num_draws: int) -> Marginals:
+    """What the evaluated draws say of single parameters and of the shared ones."""
+    assert is_structured(coreset.model)
+    structure, names = coreset.model.structure, coreset.model.parameter_names
+    shared = np.concatenate([structure.shared, structure.scales])
+    draws, ratios = evidence.evaluated(num_draws)
+    return marginals(draws, ratios, names, shared, evidence.draws.independent)
 
 
 def _draw(rng: Rng, coreset: Coreset, num_draws: int, sampler: Sampler) -> Draws:
