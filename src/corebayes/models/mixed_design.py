@@ -114,13 +114,17 @@ class MixedDesign:
         scales = np.arange(num_shared, num_shared + num_scales)
         return Structure(np.arange(num_shared), scales, tuple(terms))
 
-    @cached_property
+    @property
     def dim(self) -> int:
         last = self.structure.terms[-1:]
         return last[0].start + last[0].size if last else self.structure.shared.size
 
-    @cached_property
+    @property
     def parameter_names(self) -> tuple[str, ...]:
+        return self._names
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
         names = list(self.fixed_names)
         if self.learned is not None:
             names.append(f"log {self.family.learnable}")
