@@ -345,4 +345,4 @@ def _one_line(text: str) -> str:
     """On one line, with the arguments of Python as options."""
     options = r'\b(on_bad|target|features|counts|memory)="(\w+)"'
     text = re.sub(options, lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
