@@ -159,9 +159,8 @@ def orthogonal_pursuit(
         choices, gram, end = _one_by_one(vectors, sizes, largest)
     # With least-squares weights x the squared distance is ‖b‖² − Σ_i x_i ⟨u_i, b⟩.
     for size, (positions, values) in prune(gram, end.weights, sizes).items():
-        if values.size == end.weights.size:
-            continue
-        back = Choice(end.taken[positions], values)
+        whole = values.size == end.weights.size
+        back = end if whole else Choice(end.taken[positions], values)
         if _gain(back, vectors.cross) > _gain(choices[size], vectors.cross):
             choices[size] = back
     # Sizes beyond the end of the path share one choice.
