@@ -31,12 +31,21 @@ from corebayes.certify import Certificate, certify
 from corebayes.checkpoint import CheckpointError
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, load
+from corebayes.exact import correct, log_evidence, loo
 from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
 from corebayes.rows import Rows
 from corebayes.rows import open_rows as open
 from corebayes.sample import sample
-from corebayes.samplers import Draws, Exact, HitAndRun, Laplace, Posterior
+from corebayes.samplers import (
+    Automatic,
+    Draws,
+    Exact,
+    HitAndRun,
+    Independence,
+    Laplace,
+    Posterior,
+)
 from corebayes.samplers.nuts import NUTS
 from corebayes.scan.dask import dask
 from corebayes.scan.processes import processes
@@ -57,6 +66,7 @@ __all__ = [
     "NUTS",
     "SGD",
     "Adam",
+    "Automatic",
     "Certificate",
     "CheckpointError",
     "ClosedForm",
@@ -69,6 +79,7 @@ __all__ = [
     "Hermite",
     "HitAndRun",
     "HotDoG",
+    "Independence",
     "Laplace",
     "LineSearch",
     "MonteCarlo",
@@ -83,6 +94,7 @@ __all__ = [
     "build",
     "build_path",
     "certify",
+    "correct",
     "dask",
     "diagnostics",
     "from_bambi",
@@ -90,6 +102,8 @@ __all__ = [
     "from_numpyro",
     "from_pymc",
     "load",
+    "log_evidence",
+    "loo",
     "open",
     "processes",
     "report",

@@ -1,4 +1,4 @@
-"""The command line: `corebayes build | sample | certify | report | reproduce | demo`."""
+"""The command line: `corebayes build | sample | certify | correct | report | …`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from typer import Option
 import corebayes as cb
 from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
+from corebayes.cli import exact
 from corebayes.cli import report as reports
 from corebayes.cli import reproduce as experiments
 from corebayes.cli import sample as samples
@@ -32,6 +33,7 @@ from corebayes.cli.inputs import (
     make_method,
     make_model,
     split,
+    with_groups,
 )
 from corebayes.cli.options import (
     Counts,
@@ -146,6 +148,10 @@ def build(
     dispersion: Annotated[
         float | None, Option(help="Of negative-binomial.", show_default="1.0")
     ] = None,
+    group_sd: Annotated[
+        float | None,
+        Option(help="Prior of sds of groups: half-normal of this.", show_default="1.0"),
+    ] = None,
     seed: Seed = 0,
     max_time: Annotated[float | None, Option(help="Stop after so many seconds.")] = None,
     start: Annotated[
@@ -178,12 +184,14 @@ def build(
     if log is not None:
         write_lines(sys.stderr, log)
     earlier = None if start is None else cb.load(start)
-    options = ModelOptions(prior_sd, intercept, noise_sd, df, dispersion)
-    bayes, construction = make_model(model, options), make_method(method)
+    options = ModelOptions(prior_sd, intercept, noise_sd, df, dispersion, group_sd)
+    bayes = make_model(model, options, by_formula=formula is not None)
+    construction = make_method(method)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
     columns = Columns(target, split(features), counts, on_bad, formula)
     data = read(rows, columns)
+    bayes = with_groups(bayes, data, options, name=model)
     _announce(data, construction, size)
     with make_executor(workers, scheduler, tls) as executor:
         coreset = cb.build(
@@ -215,6 +223,8 @@ def build(
 
 app.command(epilog=samples.EXAMPLE)(samples.sample)
 app.command(epilog=certificates.EXAMPLE)(certificates.certify)
+for example, command in exact.COMMANDS.items():
+    app.command(epilog=example)(command)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 
@@ -333,9 +343,6 @@ def _sentence(error: BaseException) -> str:
 
 def _one_line(text: str) -> str:
     """On one line, with the arguments of Python as options."""
-    text = re.sub(r'\b(on_bad|target|features|counts|memory)="(\w+)"', _as_option, text)
+    options = r'\b(on_bad|target|features|counts|memory)="(\w+)"'
+    text = re.sub(options, lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
     return " ".join(text.split())
-
-
-def _as_option(found: re.Match[str]) -> str:
-    return f"--{found[1].replace('_', '-')} {found[2]}"

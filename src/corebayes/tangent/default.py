@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 
 from corebayes.models.glm import GLM
+from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.resampling import Resampling
+from corebayes.tangent.arrow.geometry import Arrow
 from corebayes.tangent.closed_form import ClosedForm
 from corebayes.tangent.geometry import Geometry
 from corebayes.tangent.guarded import Guard
@@ -39,12 +42,16 @@ def default_geometry(
     nothing to fit, so for a coreset of `size` rows the space is made large enough where that is
     cheap. Models that are not log-concave get guards against spurious modes.
     """
-    geometry = _plain(problem, size or 0, OF_THE_POSTERIOR if exact_draws else OF_A_FIT)
-    return geometry if problem.model.log_concave else Guard(geometry=geometry)
+    if problem.model.log_concave:
+        return _plain(problem, size or 0, OF_THE_POSTERIOR if exact_draws else OF_A_FIT)
+    of_all_modes = replace(OF_THE_POSTERIOR, places=problem.places)
+    return Guard(geometry=_plain(problem, size or 0, of_all_modes if exact_draws else OF_A_FIT))
 
 
 def _plain(problem: Problem, size: int, sampler: Sampler) -> Geometry:
     model = problem.model
+    if is_structured(model):
+        return Arrow()
     if is_conjugate(model):
         return ClosedForm()
     if isinstance(model, GLM):

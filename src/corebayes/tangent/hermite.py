@@ -11,8 +11,7 @@ Degrees beyond `order` are dropped; linear regression is the exact case of order
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import hermite_e
@@ -20,6 +19,7 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from corebayes.arguments import check_fields
 from corebayes.models.glm import GLM
+from corebayes.models.quadrature import Rule, gauss_hermite
 from corebayes.models.special import scratch
 from corebayes.problem import Problem
 from corebayes.samplers.exact import Exact, is_conjugate
@@ -38,19 +38,6 @@ KNOWN = 3
 # Up to this spread of η so many nodes give E f within 1e-9: the error is that of a polynomial of
 # twice their degree, s⁶/120 and s¹²/665,280 of the sixth and twelfth derivative.
 NARROW = ((0.1, 3), (0.5, 6))
-
-
-class Rule(NamedTuple):
-    """Nodes and weights of a quadrature for N(0, 1)."""
-
-    nodes: Array
-    weights: Array
-
-
-@cache
-def gauss_hermite(num_nodes: int) -> Rule:
-    nodes, weights = hermite_e.hermegauss(num_nodes)
-    return Rule(nodes, weights / weights.sum())
 
 
 @dataclass(frozen=True)

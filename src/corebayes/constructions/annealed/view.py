@@ -93,7 +93,7 @@ class View:
         """The look from π_{βw}, with a total good enough for the temperature after this one."""
         # On the way a Gaussian fit will do; at β = 1 draws are of π_w itself.
         geometry, problem = self.geometry(exact_draws=temperature == 1.0), self.problem
-        start = None if last is None else last.space.location
+        start = _first_place(problem) if last is None else last.space.location
         space = geometry.space(self.rng, problem, points.scaled(temperature), start)
         rows = None
         if after < 1.0:
@@ -176,6 +176,13 @@ class View:
     def info(self, goal: Goal, look: Look) -> Info:
         """On the way; a pilot, which may be all rows, is no answer where the size is open."""
         return Info(None if goal.open else self.kl(look))
+
+
+def _first_place(problem: Problem) -> Array | None:
+    """Where to begin: at the heaviest mode that is known where there may be several."""
+    if problem.model.log_concave or len(problem.places) == 0:
+        return None
+    return problem.places[0]
 
 
 def num_quadratics(problem: Problem) -> int:
