@@ -27,8 +27,9 @@ from corebayes.adapters import (
     to_stan,
 )
 from corebayes.build import build, build_path
-from corebayes.certify import Certificate, certify
+from corebayes.certify import Certificate, certify, with_certificate
 from corebayes.checkpoint import CheckpointError
+from corebayes.compose import merge, update
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, load
 from corebayes.models import *  # noqa: F403
@@ -90,6 +91,7 @@ __all__ = [
     "from_numpyro",
     "from_pymc",
     "load",
+    "merge",
     "open",
     "processes",
     "report",
@@ -101,6 +103,8 @@ __all__ = [
     "to_parquet",
     "to_pymc",
     "to_stan",
+    "update",
+    "with_certificate",
 ]
 __all__ += models.__all__
 

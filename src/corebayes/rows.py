@@ -10,7 +10,7 @@ import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -120,6 +120,11 @@ class Rows:
                 self.budget.with_sampling(),
             )
         return self
+
+    @property
+    def table(self) -> Table:
+        """What lies behind this door, to be joined with others and opened again."""
+        return self.check()._table if self._behind.on_bad == "drop" else self._table
 
     @property
     def _table(self) -> Table:
@@ -303,7 +308,9 @@ def open_rows(
       .npy file or a memory map;
     - a function that returns an iterator of blocks, or an object that can be iterated over again:
       each block is any of the first four;
-    - `Rows`: the same rows, with another `memory` or `executor` if given.
+    - `Rows`: the same rows, with another `memory` or `executor` if given;
+    - a list of pairs (X, y), of `Rows`, or with a `target` of frames and paths: the rows of the
+      first, then those of the second, …, numbered through.
 
     `counts` says how often each row counts: an array of length n, or the name of a column.
     `memory`, such as "500MB", is what a process may take in all; see `scan/budget.py`.
@@ -320,6 +327,9 @@ def open_rows(
         if on_bad == "drop":
             raise ValueError("on_bad goes with the opening of the rows, which are open already")
         return source.using(executor=executor, memory=memory)
+    if isinstance(source, list):
+        given = cast("list[Any]", source)
+        source = [one.table if isinstance(one, Rows) else one for one in given]
     meter = Meter()
     tally = Tally()
     with meter.stage("opening"):

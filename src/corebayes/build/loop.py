@@ -11,9 +11,11 @@ from corebayes.build.arguments import (
     check_can_start,
     check_enough_rows,
     check_method,
+    check_reserve,
     checked_size,
     checked_sizes,
 )
+from corebayes.build.reserve import with_reserve
 from corebayes.build.run import Run, Tolerance, starting_points
 from corebayes.checkpoint import check_folder
 from corebayes.constructions import AnnealedSparseVI, Construction
@@ -32,6 +34,7 @@ def build(
     *,
     size: int | str | None = None,
     tol: float | None = None,
+    reserve: int | None = None,
     method: Construction | None = None,
     seed: int = 0,
     start: Coreset | None = None,
@@ -56,7 +59,9 @@ def build(
     coreset.
 
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
-    weights. With `checkpoint`, a folder, the answers of all passes are kept there as they come, and
+    weights. With `reserve`, a larger number of rows, so many are kept beside the coreset, with
+    weights of their own: what `update` and `merge` go on from without losing accuracy. With
+    `checkpoint`, a folder, the answers of all passes are kept there as they come, and
     the same call after any interruption goes on where they end, to the same bits. `memory`, such as
     "500MB", is what the process may take in all; see `scan/budget.py`.
     """
@@ -64,6 +69,7 @@ def build(
     tol = checked_positive("tol", tol)
     max_time = checked_positive("max_time", max_time)
     seed = checked_seed(seed)
+    check_reserve(reserve, size)
     check_folder(checkpoint)
     method = method or AnnealedSparseVI()
     check_method(method)
@@ -88,7 +94,8 @@ def build(
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
             run.init(size, points)
             reason = run.until(Tolerance(tol), bar.show)
-    return run.coreset(run.state.points, reason)
+        coreset = run.coreset(run.state.points, reason)
+        return coreset if reserve is None else with_reserve(run, coreset, reserve, checkpoint)
 
 
 def build_path(

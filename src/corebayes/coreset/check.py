@@ -13,9 +13,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.coreset.sources import check_sources
 from corebayes.models.gaussian import GaussianMean
 from corebayes.models.glm import GLM
-from corebayes.types import Block
+from corebayes.types import Block, WeightedPoints
 
 # Beyond this, float64 cannot count rows one by one.
 MAX_ROWS = 2**53
@@ -39,6 +40,21 @@ def check_parts(coreset: Any, *, as_built: bool = False) -> None:
     _check_rows(coreset)
     _check_totals(coreset)
     _check_model(coreset)
+    check_sources(coreset)
+    _check_reserve(coreset, as_built=as_built)
+
+
+def _check_reserve(coreset: Any, *, as_built: bool) -> None:
+    """The reserve is a coreset of the same rows."""
+    reserve = coreset.reserve
+    if reserve is None:
+        return
+    if not isinstance(reserve, WeightedPoints):
+        raise TypeError("the coreset's reserve must be weighted points, or None")
+    try:
+        check_parts(coreset.finest, as_built=as_built)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"in its reserve: {error}") from error
 
 
 def has_learned_rows(coreset: Any) -> bool:

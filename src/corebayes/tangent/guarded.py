@@ -141,7 +141,7 @@ class Guard(Geometry):
         far = np.vstack([prior.draw(fixed, self.num_far), inner.location])
         _, rows, counts = random_points(fixed, problem, SCALE_ROWS)
         sums = model.sum_potentials(far, rows, counts)
-        sizes = np.abs(sums[:-1] - sums[-1]) * count / max(counts.sum(), 1.0)
+        sizes = np.abs(sums[:-1] - sums[-1]) * count / (counts.sum() or 1.0)
         # A likelihood that is flat out there needs no guard: a nat is the least that counts.
         scales = FIRMNESS / np.append(np.maximum(sizes, 1.0), count)
         return GuardedSpace(inner, model, far, np.where(np.isfinite(scales), scales, 0.0))
