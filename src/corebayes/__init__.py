@@ -26,10 +26,10 @@ from corebayes.adapters import (
     to_pymc,
     to_stan,
 )
-from corebayes.build import build, build_path
+from corebayes.build import Variant, build, build_path
 from corebayes.certify import Certificate, certify, with_certificate
 from corebayes.checkpoint import CheckpointError
-from corebayes.compose import merge, update
+from corebayes.compose import Refit, merge, refit, update
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, load
 from corebayes.models import *  # noqa: F403
@@ -77,9 +77,11 @@ __all__ = [
     "Posterior",
     "Quadratic",
     "Realistic",
+    "Refit",
     "Report",
     "Rows",
     "SubsamplePosterior",
+    "Variant",
     "__version__",
     "build",
     "build_path",
@@ -94,6 +96,7 @@ __all__ = [
     "merge",
     "open",
     "processes",
+    "refit",
     "report",
     "sample",
     "to_bambi",

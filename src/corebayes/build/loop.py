@@ -17,6 +17,7 @@ from corebayes.build.arguments import (
 )
 from corebayes.build.reserve import with_reserve
 from corebayes.build.run import Run, Tolerance, starting_points
+from corebayes.build.variants import serving
 from corebayes.checkpoint import check_folder
 from corebayes.constructions import AnnealedSparseVI, Construction
 from corebayes.coreset import Coreset
@@ -35,6 +36,7 @@ def build(
     size: int | str | None = None,
     tol: float | None = None,
     reserve: int | None = None,
+    models: Sequence[Any] | None = None,
     method: Construction | None = None,
     seed: int = 0,
     start: Coreset | None = None,
@@ -57,6 +59,10 @@ def build(
     left to do. The coreset's `reason` says which. Ctrl-C returns the coreset so far; so does the
     end of `max_time`, or a TimeoutError when there is none yet. The same arguments give the same
     coreset.
+
+    With `models`, a list of other models or `Variant`s of the same rows (priors, fewer columns,
+    folds left out), the totals of all of them are matched jointly, so that one coreset serves them
+    all; `refit` samples each. The coreset's own model is `model`, and KL is the sum over all.
 
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
     weights. With `reserve`, a larger number of rows, so many are kept beside the coreset, with
@@ -88,6 +94,8 @@ def build(
         if start is not None:
             rows.want(start.indices)
         run = Run.of(model, rows, method, seed, limit)
+        if models is not None:
+            run.method = serving(method, model, run.problem.model, rows, models, size)
         begun = None if start is None else f"a coreset of {start.size} rows"
         run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
         points = None if start is None else starting_points(start, rows)

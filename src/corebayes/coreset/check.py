@@ -193,8 +193,12 @@ def _check_model(coreset: Any) -> None:
         raise ValueError(f"of the {len(names):,} parameters only {len(set(names)):,} names differ")
     regression = isinstance(model, GLM)
     wanted = {"X": 2, "y": 1} if regression else {"X": 2}
-    if {name: values.ndim for name, values in rows.fields.items()} != wanted:
-        raise ValueError(f"the rows of a {kind} have {' and '.join(wanted)}, and nothing else")
+    # Beside these a row may have numbers that the model passes over: its fold, its unit.
+    shapes = {n: values.ndim for n, values in rows.fields.items() if n in wanted or values.ndim > 1}
+    if shapes != wanted:
+        raise ValueError(
+            f"the rows of a {kind} have {' and '.join(wanted)}, and beside them single numbers only"
+        )
     intercept = regression and bool(model.intercept)
     if rows.X.shape[1] + intercept != model.dim:
         raise ValueError(
