@@ -111,6 +111,18 @@ def refit(
     )
 
 
+def changed_coreset(
+    coreset: Coreset,
+    model: Model | None = None,
+    *,
+    features: Sequence[Any] | None = None,
+    leave_out: Mapping[str, float] | None = None,
+) -> Coreset:
+    """The same weighted rows under another model, not sampled and not judged; see `refit`."""
+    names = tuple(coreset.provenance.get("column_names") or ())
+    return _changed(coreset, model, narrowing(coreset.rows, names, features, leave_out), None)
+
+
 def _changed(coreset: Coreset, model: Model | None, shown: Narrowing, rows: Rows | None) -> Coreset:
     """The coreset under the new model, whose rows of weight zero are left out."""
     seen = shown.fields(coreset.rows)
