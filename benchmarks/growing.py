@@ -20,9 +20,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from benchmarks.datasets import logistic
 
 import corebayes as cb
-from benchmarks.datasets import logistic
 
 MODEL = cb.LogisticRegression()
 BRANCHES = 4
@@ -58,7 +58,9 @@ def nights(
             kl = kl_of(coreset, (X[so_far], y[so_far]), draws)
             kept = 0 if coreset.reserve is None else coreset.reserve.size
             lines.append({"night": night, "kl": kl, "cpu": seconds, "reserve": kept})
-            print(f"  night {night:>2}: KL {kl:.2e}, {seconds:.1f} CPU s, reserve {kept}", flush=True)
+            print(
+                f"  night {night:>2}: KL {kl:.2e}, {seconds:.1f} CPU s, reserve {kept}", flush=True
+            )
     print(f"  all nights {spent:.0f} CPU s")
     return lines
 
@@ -103,6 +105,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[66, 100])
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--times", type=int, nargs="+", default=[1, 3], help="rows of a shard")
     parser.add_argument("--part", choices=["nights", "shards", "both"], default="both")
     parser.add_argument("--without", action="store_true", help="also without any reserve")
     parser.add_argument("--json", help="where to write the figures")
@@ -124,7 +127,7 @@ def main() -> None:
             lines = nights(X, y, asked.nights, size, asked.draws, **options)
             print(f"  last night: {lines[-1]['kl'] / whole:.2f} times one build")
             found[name] = lines
-        for between in (size, 3 * size) if asked.part != "nights" else ():
+        for between in [times * size for times in asked.times] if asked.part != "nights" else ():
             tree = shards(X, y, asked.shards, size, between, asked.draws)
             print(f"  tree: {tree['kl'] / whole:.2f} times one build")
             found[f"tree of {between}"] = tree

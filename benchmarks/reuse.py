@@ -85,7 +85,9 @@ def main() -> None:
     rows, dim = cb.open((X, y)), X.shape[1]
     model, others = cb.PoissonRegression(), priors(X.shape[1], asked.seed)
     nested = [[k for k in range(dim) if k != gone] for gone in range(dim)]
-    fit = Laplace().fit(Posterior(model.bind(rows), rows.take(np.arange(asked.rows)), np.ones(asked.rows)))
+    fit = Laplace().fit(
+        Posterior(model.bind(rows), rows.take(np.arange(asked.rows)), np.ones(asked.rows))
+    )
     z = np.abs(fit.mean) / np.sqrt(np.diag(fit.factor @ fit.factor.T))
     several: list[Any] = [cb.PoissonRegression(prior=p) for p in (others[0], *others[20:24])]
     several += [cb.Variant(features=nested[k]) for k in np.argsort(-z)[:3]]
@@ -111,7 +113,10 @@ def main() -> None:
             shown = narrowing(rows.template, (), nested[gone], None)
             changed = changed_coreset(coreset, None, features=nested[gone])
             fewer = open_rows(Narrowed(table=rows.table, narrowing=shown))
-            line(f"without column {gone} (z = {z[gone]:.1f})", [kl_of(changed, fewer, asked.draws)[0]])
+            line(
+                f"without column {gone} (z = {z[gone]:.1f})",
+                [kl_of(changed, fewer, asked.draws)[0]],
+            )
 
 
 if __name__ == "__main__":

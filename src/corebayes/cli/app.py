@@ -1,4 +1,4 @@
-"""The command line: `corebayes build | sample | certify | report | reproduce | demo`."""
+"""The command line: `corebayes build | update | merge | refit | sample | certify | report | reproduce | demo`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from typer import Option
 import corebayes as cb
 from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
+from corebayes.cli import compose
 from corebayes.cli import report as reports
 from corebayes.cli import reproduce as experiments
 from corebayes.cli import sample as samples
@@ -35,6 +36,7 @@ from corebayes.cli.inputs import (
 )
 from corebayes.cli.options import (
     Counts,
+    Duplicates,
     Features,
     Formula,
     Json,
@@ -129,10 +131,12 @@ def build(
     target: Target = None,
     features: Features = None,
     counts: Counts = None,
+    duplicates: Duplicates = None,
     formula: Formula = None,
     intercept: Annotated[bool, Option("--intercept", help="Append a column of ones.")] = False,
     size: Annotated[int | None, Option(help="How many rows to keep.")] = None,
     tol: Annotated[float | None, Option(help="Grow until KL is certified below this.")] = None,
+    reserve: Annotated[int | None, Option(help="Rows to keep for update and merge.")] = None,
     method: Annotated[
         str, Option(help=f"One of {', '.join(METHODS)}.", autocompletion=lambda: list(METHODS))
     ] = "annealed-sparse-vi",
@@ -182,7 +186,7 @@ def build(
     bayes, construction = make_model(model, options), make_method(method)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
-    columns = Columns(target, split(features), counts, on_bad, formula)
+    columns = Columns(target, split(features), counts, on_bad, formula, None, duplicates)
     data = read(rows, columns)
     _announce(data, construction, size)
     with make_executor(workers, scheduler, tls) as executor:
@@ -191,6 +195,7 @@ def build(
             data,
             size=size,
             tol=tol,
+            reserve=reserve,
             method=construction,
             seed=seed,
             start=earlier,
@@ -215,6 +220,8 @@ def build(
 
 app.command(epilog=samples.EXAMPLE)(samples.sample)
 app.command(epilog=certificates.EXAMPLE)(certificates.certify)
+for command, example in compose.COMMANDS.items():
+    app.command(epilog=example)(command)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 

@@ -58,13 +58,13 @@ def sample(
         )
         return
     console = make_console()
-    console.print(_summary_table(parameters))
+    console.print(summary_table(parameters))
     console.print(f"{chains} chains of {draws:,} draws, {divergences} divergences, {seconds:.1f} s")
     if out is not None:
         console.print(f"Draws are in {out}")
 
 
-def _summary_table(parameters: list[dict[str, Any]]) -> Table:
+def summary_table(parameters: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("parameter")
     for name in list(parameters[0])[1:]:
