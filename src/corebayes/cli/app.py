@@ -1,4 +1,4 @@
-"""The command line: `corebayes build | update | merge | refit | sample | certify | report | reproduce | demo`."""
+"""The command line: `corebayes build | update | merge | refit | sample | certify | report | …`."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ class Union:
     def problem(self, **options: Any) -> Problem:
         """All rows, those of the coresets counted as often as their weights say.
 
-        The model stays as it is bound, and must have a density for every new row. Cost: a pass.
+        The model stays as it is bound; the new rows were asked whether it has a density for them.
+        Cost: a pass.
         """
         old, first = self.stand_ins, self.coresets[0].provenance
         table = ArrayData(
@@ -55,7 +56,7 @@ class Union:
             design=first.get("design"),
         )
         tables = [table] if self.new is None else [table, self.new.table]
-        return Problem(self.model, checked(self.model, open_rows(join(tables), **options)))
+        return Problem(self.model, open_rows(join(tables), **options).check())
 
     def renumbered(self, points: WeightedPoints) -> WeightedPoints:
         """Points of the union with the numbers and counts that they have in their sources.

@@ -12,7 +12,7 @@ from corebayes.checkpoint import check_folder
 from corebayes.compose.alike import check_new_rows
 from corebayes.compose.named import named_sources, with_new_source
 from corebayes.compose.reduce import Reduction, reduce_union, reserve_size
-from corebayes.compose.union import Union
+from corebayes.compose.union import Union, checked
 from corebayes.constructions import AnnealedSparseVI, Construction
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.coreset.check import has_learned_rows
@@ -89,6 +89,8 @@ def update(
             executor=executor,
         )
         check_new_rows(coreset, rows)
+        # Here, where rows still have the numbers that the caller knows.
+        checked(coreset.model, rows)
         sources = with_new_source(named_sources([coreset], None), name, rows)
         asked = Reduction(
             size=size,
