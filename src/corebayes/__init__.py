@@ -29,7 +29,7 @@ from corebayes.adapters import (
 from corebayes.build import Variant, build, build_path
 from corebayes.certify import Certificate, certify, with_certificate
 from corebayes.checkpoint import CheckpointError
-from corebayes.compose import Refit, merge, refit, update
+from corebayes.compose import Refit, merge, refit, unrolled, update
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, load
 from corebayes.models import *  # noqa: F403
@@ -106,6 +106,7 @@ __all__ = [
     "to_parquet",
     "to_pymc",
     "to_stan",
+    "unrolled",
     "update",
     "with_certificate",
 ]

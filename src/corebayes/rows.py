@@ -21,6 +21,7 @@ from corebayes.data.entry import open_table, refuse
 from corebayes.data.random_rows import random_rows
 from corebayes.data.table import RowCheck as RowCheck
 from corebayes.data.table import Table, Tally
+from corebayes.data.units import open_units
 from corebayes.deadline import check_time
 from corebayes.scan.budget import as_budget
 from corebayes.scan.fetch import fetch
@@ -107,6 +108,12 @@ class Rows:
     def table(self) -> Table:
         """What lies behind this door, to be joined with others and opened again."""
         return self.check()._table if self._behind.on_bad == "drop" else self._table
+
+    @property
+    def flat(self) -> Rows:
+        """The rows of units one by one."""
+        table: Any = self._table
+        return Rows(table.flat, executor=self.executor, memory=self.budget)
 
     @property
     def _table(self) -> Table:
@@ -270,6 +277,7 @@ def open_rows(
     counts: Any = None,
     on_bad: str = "raise",
     duplicates: str | None = None,
+    unit: Any = None,
     memory: str | int | None = None,
     executor: Executor | None = None,
 ) -> Rows:
@@ -299,7 +307,9 @@ def open_rows(
     be fractions (weights of a survey, of an earlier coreset); a row that counts zero times is
     passed over, and a negative count is an error. With `duplicates="count"` repeated rows become
     one that counts as often as they do together, in one reading, if the distinct ones fit in
-    memory; rows are then numbered as the distinct ones first came.
+    memory; rows are then numbered as the distinct ones first came. With `unit`, a column of numbers
+    or an array, all rows of one unit (a patient) are one row of the data, held in memory: they
+    enter a coreset or stay out together, with one weight, and numbers and certificates are of units.
     `memory`, such as "500MB", is what a process may take in all; see `scan/budget.py`.
 
     The first pass is an error that names row and column where a value is NaN, missing or infinite.
@@ -311,7 +321,7 @@ def open_rows(
         raise ValueError(f'on_bad must be "raise" or "drop", got {on_bad!r}')
     if duplicates not in (None, "count"):
         raise ValueError(f'duplicates must be "count" or left out, got {duplicates!r}')
-    if isinstance(source, Rows) and duplicates is None:
+    if isinstance(source, Rows) and duplicates is None and unit is None:
         refuse(source, target=target, features=features, counts=counts)
         if on_bad == "drop":
             raise ValueError("on_bad goes with the opening of the rows, which are open already")
@@ -324,11 +334,15 @@ def open_rows(
     meter = Meter()
     tally = Tally()
     with meter.stage("opening"):
+        if isinstance(unit, str) and features is not None and unit not in features:
+            features = [*features, unit]
         table = open_table(source, target, features, counts, tally)
         if duplicates is not None:
             budget = as_budget(memory)
             most = None if budget is None else max(0, budget.left) // 2
             table = count_duplicates(table, on_bad=on_bad, tally=tally, most_bytes=most)
+        if unit is not None:
+            table = open_units(table, unit, on_bad=on_bad, tally=tally)
         meter.add(tally)
     rows = Rows(table, executor=executor, memory=memory, on_bad=on_bad)
     rows.meter = meter

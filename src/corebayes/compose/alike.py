@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from corebayes.coreset import Coreset
 from corebayes.data.joined import names_difference, table_difference
-from corebayes.rows import Rows
+from corebayes.data.units import COUNT, UnitTable, padded
+from corebayes.rows import Rows, open_rows
 from corebayes.types import Block, Model
 
 # Draws at which the values of models without a description are compared.
@@ -83,3 +85,33 @@ class _Columns:
     def __init__(self, coreset: Coreset) -> None:
         self.template = coreset.rows.take(slice(0, 0))
         self.column_names = tuple(coreset.provenance.get("column_names") or ())
+
+
+def with_equal_units(coresets: Sequence[Coreset], longest: int = 0) -> tuple[Coreset, ...]:
+    """Coresets of units with as many places for each unit, as all of them and `longest` need."""
+    lengths = [c.rows[COUNT].shape[1] if COUNT in c.rows.fields else 0 for c in coresets]
+    if not any(lengths):
+        return tuple(coresets)
+    most = max(longest, *lengths)
+    return tuple(
+        _with_places(coreset, most) if 0 < length < most else coreset
+        for coreset, length in zip(coresets, lengths, strict=True)
+    )
+
+
+def _with_places(coreset: Coreset, length: int) -> Coreset:
+    def longer(rows: Block) -> Block:
+        return Block(padded(rows.fields, length), rows.counts)
+
+    reserve = coreset.reserve
+    finer = None if reserve is None else reserve._replace(rows=longer(reserve.rows))
+    return replace(coreset, rows=longer(coreset.rows), reserve=finer)
+
+
+def units_as_long(rows: Rows, coreset: Coreset) -> Rows:
+    """Rows of units with as many places for each unit as the coreset has."""
+    table: Any = rows.table
+    if not isinstance(table, UnitTable) or COUNT not in coreset.rows.fields:
+        return rows
+    length = max(table.length, coreset.rows[COUNT].shape[1])
+    return open_rows(replace(table, length=length), executor=rows.executor, memory=rows.budget)

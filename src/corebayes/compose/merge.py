@@ -9,7 +9,7 @@ from typing import Any, cast
 from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.build.arguments import check_method, checked_size
 from corebayes.checkpoint import check_folder
-from corebayes.compose.alike import check_alike
+from corebayes.compose.alike import check_alike, with_equal_units
 from corebayes.compose.named import named_sources
 from corebayes.compose.reduce import Reduction, reduce_union, reserve_size
 from corebayes.compose.union import Union
@@ -52,6 +52,7 @@ def merge(
     parts = _checked_coresets(coresets)
     labels = [f"coreset {k}" for k in range(len(parts))] if names is None else list(names)
     sources = named_sources(parts, names)
+    parts = with_equal_units(parts)
     check_alike(parts, labels)
     largest = max(part.size for part in parts)
     size = largest if size is None and tol is None else checked_size(size, tol)

@@ -9,13 +9,14 @@ from typing import Any
 from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.build.arguments import check_method, checked_size
 from corebayes.checkpoint import check_folder
-from corebayes.compose.alike import check_new_rows
+from corebayes.compose.alike import check_new_rows, units_as_long, with_equal_units
 from corebayes.compose.named import named_sources, with_new_source
 from corebayes.compose.reduce import Reduction, reduce_union, reserve_size
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import AnnealedSparseVI, Construction
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.coreset.check import has_learned_rows
+from corebayes.data.units import COUNT
 from corebayes.deadline import time_limit
 from corebayes.formula.rows import as_built
 from corebayes.scan.inline import one_blas_thread
@@ -88,6 +89,9 @@ def update(
             memory=memory,
             executor=executor,
         )
+        rows = units_as_long(rows, coreset)
+        longest = rows.template.fields[COUNT].shape[1] if COUNT in rows.template.fields else 0
+        (coreset,) = with_equal_units([coreset], longest)
         check_new_rows(coreset, rows)
         # Here, where rows still have the numbers that the caller knows.
         checked(coreset.model, rows)

@@ -26,7 +26,7 @@ from corebayes.data.footer import FOOTER_SHARE, check_pages, footer_bytes
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import FileLimitError, as_limit, check_within
 from corebayes.files.atomic import write_atomically
-from corebayes.models import BUILT_IN, from_config
+from corebayes.models import BUILT_IN, UNITS, from_config
 from corebayes.types import Block, Model, WeightedPoints
 
 FORMAT = 1
@@ -172,7 +172,7 @@ def _rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Mo
                 f"not for a {type(model).__name__} with {model.dim}"
             )
         return model
-    if config is None or name not in BUILT_IN:
+    if config is None or name not in (*BUILT_IN, UNITS):
         raise ValueError(
             f"{path} is for a {_printable(name)}, whose functions a file cannot hold: "
             "pass the model as well, load(path, model=...)"

@@ -16,6 +16,7 @@ from corebayes.models.poisson import PoissonRegression
 from corebayes.models.prior import Normal
 from corebayes.models.radial_basis import radial_basis
 from corebayes.models.student_t import StudentTRegression
+from corebayes.models.units import Units, units_from_config
 
 __all__ = [
     "GLM",
@@ -37,8 +38,14 @@ BUILT_IN: dict[str, type[NormalPriorModel]] = {
 }
 
 
+# A model of rows on units of rows: it is made of another one.
+UNITS = Units.__name__
+
+
 def from_config(name: str, config: Mapping[str, Any]) -> Any:
     """The built-in model of class `name` that gave `config = model.config()`."""
+    if name == UNITS:
+        return units_from_config(config, from_config(str(config["model"]), config["config"]))
     if name not in BUILT_IN:
         raise ValueError(f"{name!r} is not a built-in model; those are {', '.join(BUILT_IN)}")
     return BUILT_IN[name].from_config(config)
