@@ -17,9 +17,11 @@ LATE_MINUTES = 15.0
 
 
 def flights_by_month() -> tuple[list[tuple[np.ndarray, np.ndarray]], tuple[str, ...]]:
-    """The pairs (X, late) of every month, and the names."""
+    """The pairs (X, late) of every month, and the names; within a month the season is the same."""
     X, late, names, month = _flights()
-    return [(X[month == k], late[month == k]) for k in range(1, 13)], names
+    kept = [k for k, name in enumerate(names) if not name.startswith("season")]
+    months = [(X[np.ix_(month == k, kept)], late[month == k]) for k in range(1, 13)]
+    return months, tuple(names[k] for k in kept)
 
 
 def flights() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:

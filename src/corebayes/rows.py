@@ -309,7 +309,7 @@ def open_rows(
     one that counts as often as they do together, in one reading, if the distinct ones fit in
     memory; rows are then numbered as the distinct ones first came. With `unit`, a column of numbers
     or an array, all rows of one unit (a patient) are one row of the data, held in memory: they
-    enter a coreset or stay out together, with one weight, and numbers and certificates are of units.
+    enter a coreset or stay out together, with one weight; numbers and certificates are of units.
     `memory`, such as "500MB", is what a process may take in all; see `scan/budget.py`.
 
     The first pass is an error that names row and column where a value is NaN, missing or infinite.

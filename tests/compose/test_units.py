@@ -79,7 +79,7 @@ def test_units_of_other_lengths_are_added(coreset):
     more = opened(seed=1, longest=9)
     grown = cb.update(coreset, more, size=10, reserve=0)
     assert grown.num_rows == 3000
-    assert cb.certify(grown, [cb.open(_longer(opened(), 8)), more]).certified
+    assert cb.certify(grown, [opened(), more]).certified
     with pytest.raises(ValueError, match="several sources"):
         cb.unrolled(grown)
 
@@ -103,11 +103,5 @@ def test_columns_and_fields_may_be_units():
         cb.open((X, y), unit=patient[:-1])
     bad = y.copy()
     bad[4] = 7.0
-    with pytest.raises(ValueError, match="7.0 is not a target"):
+    with pytest.raises(ValueError, match=r"7\.0 is not a target"):
         cb.build(cb.LogisticRegression(), cb.open((X, bad), unit=patient), size=5)
-
-
-def _longer(rows, length):
-    from dataclasses import replace
-
-    return replace(rows.table, length=length)

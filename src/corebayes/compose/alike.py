@@ -114,4 +114,4 @@ def units_as_long(rows: Rows, coreset: Coreset) -> Rows:
     if not isinstance(table, UnitTable) or COUNT not in coreset.rows.fields:
         return rows
     length = max(table.length, coreset.rows[COUNT].shape[1])
-    return open_rows(replace(table, length=length), executor=rows.executor, memory=rows.budget)
+    return open_rows(replace(table, length=length), executor=rows.executor)

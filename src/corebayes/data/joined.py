@@ -18,6 +18,7 @@ import numpy as np
 
 from corebayes.data.arrays import concatenated
 from corebayes.data.table import Table, Tally
+from corebayes.data.units import with_equal_places
 from corebayes.types import Block, Indices
 
 
@@ -143,6 +144,7 @@ def joined_fingerprint(fingerprints: Sequence[str]) -> str:
 
 def join(tables: Sequence[Table], names: Sequence[str] | None = None) -> Table:
     """The tables as one, if their fields and columns agree; `names` are for the message."""
+    tables = with_equal_places(tables)
     labels = names or [f"source {place}" for place in range(len(tables))]
     for label, table in zip(labels[1:], tables[1:], strict=True):
         difference = table_difference(tables[0], table)

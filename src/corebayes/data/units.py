@@ -120,6 +120,12 @@ class UnitTable:
         return f"{self.num_rows:,} units of {self.flat.num_rows:,} rows: {self.flat}"
 
 
+def with_equal_places(tables: Sequence[Table]) -> Sequence[Table]:
+    """Tables of units with as many places for each as the longest unit of all needs."""
+    longest = max((t.length for t in tables if isinstance(t, UnitTable)), default=0)
+    return [replace(t, length=longest) if isinstance(t, UnitTable) else t for t in tables]
+
+
 def padded(fields: Mapping[str, Array], length: int) -> dict[str, Array]:
     """Fields of units with more places for each."""
     missing = length - fields[COUNT].shape[1]

@@ -292,8 +292,8 @@ def _lineage(coreset: Coreset) -> list[tuple[str, str]]:
     words = " and ".join(
         f"{number} {kind}{'s' * (number > 1)}" for kind, number in numbers.items() if number
     )
-    sources = coreset.sources
-    names = f"{sources[0].name} … {sources[-1].name}" if len(sources) > 1 else sources[0].name
+    sources = [source.name for source in coreset.sources]
+    names = " … ".join(dict.fromkeys([*sources[:1], *sources[-1:]]))
     kept = "" if coreset.reserve is None else f", with {coreset.reserve.size:,} rows in reserve"
     return [("came about", f"from {words}{kept}"), ("sources", f"{len(sources)}: {names}")]
 
