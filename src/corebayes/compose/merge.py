@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, cast
 
-from corebayes.arguments import checked_positive, checked_seed, checked_whole
-from corebayes.build.arguments import check_method, checked_size
-from corebayes.checkpoint import check_folder
+from corebayes.arguments import checked_positive
 from corebayes.compose.alike import check_alike, with_equal_units
 from corebayes.compose.named import named_sources
-from corebayes.compose.reduce import Reduction, reduce_union, reserve_size
+from corebayes.compose.reduce import asked_for, reduce_union
 from corebayes.compose.union import Union
-from corebayes.constructions import AnnealedSparseVI, Construction
+from corebayes.constructions import Construction
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.coreset.check import has_learned_rows
 from corebayes.deadline import time_limit
@@ -54,20 +52,12 @@ def merge(
     sources = named_sources(parts, names)
     parts = with_equal_units(parts)
     check_alike(parts, labels)
-    largest = max(part.size for part in parts)
-    size = largest if size is None and tol is None else checked_size(size, tol)
-    checked_seed(seed)
-    checked_whole("draws", draws, 100)
-    if reserve is not None:
-        checked_whole("reserve", reserve, 0)
-    tol, max_time = checked_positive("tol", tol), checked_positive("max_time", max_time)
-    check_folder(checkpoint)
-    method = method or AnnealedSparseVI()
-    check_method(method)
-    asked = Reduction(
+    asked = asked_for(
+        parts[0].model,
+        max(part.size for part in parts),
         size=size,
         tol=tol,
-        reserve=reserve_size(parts[0].model, size or largest, reserve),
+        reserve=reserve,
         method=method,
         seed=seed,
         certify=certify,
@@ -75,7 +65,9 @@ def merge(
         checkpoint=checkpoint,
         rows={},
     )
-    with one_blas_thread(), time_limit(max_time) as limit, make_progress(progress, size) as bar:
+    max_time = checked_positive("max_time", max_time)
+    bar = make_progress(progress, asked.size)
+    with one_blas_thread(), time_limit(max_time) as limit, bar:
         return reduce_union(Union(parts, None, sources), asked, limit, bar)
 
 

@@ -23,9 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.arguments import checked_positive, checked_seed, checked_whole
+from corebayes.build.arguments import check_method, checked_size
 from corebayes.build.run import Run, Tolerance
 from corebayes.certify.measure import measure
 from corebayes.certify.steps import Step, certified_step, moved, passed_steps
+from corebayes.checkpoint import check_folder
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import AnnealedSparseVI, Construction
 from corebayes.coreset import Coreset
@@ -58,14 +61,48 @@ class Reduction:
     """The executor and the memory of the passes."""
 
 
-def reserve_size(model: Model, size: int, reserve: int | None) -> int:
-    """How many rows to keep in reserve: three times the coreset unless another number is asked.
+def asked_for(
+    model: Model,
+    largest: int,
+    *,
+    size: int | str | None,
+    tol: float | None,
+    reserve: int | None,
+    method: Construction | None,
+    seed: int,
+    certify: bool,
+    draws: int,
+    checkpoint: str | PathLike[str] | None,
+    rows: Mapping[str, Any],
+) -> Reduction:
+    """What a person asks for, checked; without a size or a tolerance as many rows as the `largest`.
 
-    A conjugate model needs none: its coreset matches quadratics, and there is nothing else.
+    A reserve has three times the rows of the coreset unless another number is asked for. A
+    conjugate model needs none: its coreset matches quadratics, and there is nothing else.
     """
+    wanted = largest if size is None and tol is None else checked_size(size, tol)
     if reserve is not None:
-        return reserve
-    return 0 if is_conjugate(model) else min(RESERVE * size, max(MOST_RESERVE, size))
+        checked_whole("reserve", reserve, 0)
+    elif is_conjugate(model):
+        reserve = 0
+    else:
+        number = wanted or largest
+        reserve = min(RESERVE * number, max(MOST_RESERVE, number))
+    checked_whole("draws", draws, 100)
+    check_folder(checkpoint)
+    method = method or AnnealedSparseVI()
+    check_method(method)
+    return Reduction(
+        size=wanted,
+        tol=checked_positive("tol", tol),
+        reserve=reserve,
+        method=method,
+        seed=checked_seed(seed),
+        certify=certify,
+        draws=draws,
+        checkpoint=checkpoint,
+        rows=rows,
+    )
 
 
 def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress) -> Coreset:

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from corebayes.arguments import checked_positive, checked_seed, checked_whole
-from corebayes.build.arguments import check_method, checked_size
-from corebayes.checkpoint import check_folder
+from corebayes.arguments import checked_positive
 from corebayes.compose.alike import check_new_rows, units_as_long, with_equal_units
 from corebayes.compose.named import named_sources, with_new_source
-from corebayes.compose.reduce import Reduction, reduce_union, reserve_size
+from corebayes.compose.reduce import asked_for, reduce_union
 from corebayes.compose.union import Union, checked
-from corebayes.constructions import AnnealedSparseVI, Construction
+from corebayes.constructions import Construction
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.coreset.check import has_learned_rows
 from corebayes.data.units import COUNT
@@ -69,15 +67,20 @@ def update(
             "the coreset has learned rows, which have no place in a table that goes on with new "
             "ones: update from a coreset of real rows, or merge coresets of learned rows"
         )
-    size = coreset.size if size is None and tol is None else checked_size(size, tol)
-    checked_seed(seed)
-    checked_whole("draws", draws, 100)
-    if reserve is not None:
-        checked_whole("reserve", reserve, 0)
-    tol, max_time = checked_positive("tol", tol), checked_positive("max_time", max_time)
-    check_folder(checkpoint)
-    method = method or AnnealedSparseVI()
-    check_method(method)
+    asked = asked_for(
+        coreset.model,
+        coreset.size,
+        size=size,
+        tol=tol,
+        reserve=reserve,
+        method=method,
+        seed=seed,
+        certify=certify,
+        draws=draws,
+        checkpoint=checkpoint,
+        rows={"memory": memory, "executor": executor},
+    )
+    max_time = checked_positive("max_time", max_time)
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = as_built(
             coreset,
@@ -96,16 +99,5 @@ def update(
         # Here, where rows still have the numbers that the caller knows.
         checked(coreset.model, rows)
         sources = with_new_source(named_sources([coreset], None), name, rows)
-        asked = Reduction(
-            size=size,
-            tol=tol,
-            reserve=reserve_size(coreset.model, size or coreset.size, reserve),
-            method=method,
-            seed=seed,
-            certify=certify,
-            draws=draws,
-            checkpoint=checkpoint,
-            rows={"memory": memory, "executor": executor},
-        )
-        with make_progress(progress, size) as bar:
+        with make_progress(progress, asked.size) as bar:
             return reduce_union(Union((coreset,), rows, sources), asked, limit, bar)
