@@ -32,12 +32,21 @@ from corebayes.checkpoint import CheckpointError
 from corebayes.compose import Refit, merge, refit, unrolled, update
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, load
+from corebayes.exact import correct, log_evidence, loo
 from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
 from corebayes.rows import Rows
 from corebayes.rows import open_rows as open
 from corebayes.sample import sample
-from corebayes.samplers import Draws, Exact, HitAndRun, Laplace, Posterior
+from corebayes.samplers import (
+    Automatic,
+    Draws,
+    Exact,
+    HitAndRun,
+    Independence,
+    Laplace,
+    Posterior,
+)
 from corebayes.samplers.nuts import NUTS
 from corebayes.scan.dask import dask
 from corebayes.scan.processes import processes
@@ -58,6 +67,7 @@ __all__ = [
     "NUTS",
     "SGD",
     "Adam",
+    "Automatic",
     "Certificate",
     "CheckpointError",
     "ClosedForm",
@@ -70,6 +80,7 @@ __all__ = [
     "Hermite",
     "HitAndRun",
     "HotDoG",
+    "Independence",
     "Laplace",
     "LineSearch",
     "MonteCarlo",
@@ -86,6 +97,7 @@ __all__ = [
     "build",
     "build_path",
     "certify",
+    "correct",
     "dask",
     "diagnostics",
     "from_bambi",
@@ -93,6 +105,8 @@ __all__ = [
     "from_numpyro",
     "from_pymc",
     "load",
+    "log_evidence",
+    "loo",
     "merge",
     "open",
     "processes",

@@ -8,15 +8,23 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from corebayes.arguments import checked_seed, checked_whole
 from corebayes.coreset import Coreset, check_coreset
-from corebayes.samplers.draws import Draws
+from corebayes.samplers.automatic import Automatic
+from corebayes.samplers.chain import import_quietly
+from corebayes.samplers.draws import Draws, Sampler
+from corebayes.samplers.exact import Exact
+from corebayes.samplers.independence import Independence
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.worth import worth
 from corebayes.types import Array
 from corebayes.version import __version__
 
@@ -28,49 +36,122 @@ def sample(
     chains: int = 4,
     tune: int = 500,
     seed: int = 0,
+    sampler: str | Sampler | None = None,
     progress: bool | None = None,
     log_likelihood: bool = False,
 ) -> Any:
-    """NUTS on the weighted rows: ArviZ `InferenceData` (a `DataTree` with ArviZ 1).
+    """Draws of the coreset posterior: ArviZ `InferenceData` (a `DataTree` with ArviZ 1).
+
+    They come by the cheapest exact way that works (`Automatic`): in closed form, by independence
+    Metropolis around the mode, or by NUTS with `tune` steps of tuning. `sampler` insists on one:
+    "exact", "independence", "nuts", or a sampler such as `NUTS(target_accept=0.95)`.
 
     Group `posterior`: one variable for each parameter, under its name; parameters called
     `beta[a]`, `beta[b]`, … become one vector `beta` with dimension `beta_dim` and these labels.
     (A `/`, which files cannot hold in a name, becomes `_`; `chain` and `draw` become `chain_`
-    and `draw_`.) Group `sample_stats`: log density, energy, divergences, tree depth, steps.
+    and `draw_`.) Group `sample_stats`: log density, acceptance, divergences, and of NUTS energy,
+    tree depth and steps. Attributes: the sampler, the share it accepted, and of the worst
+    parameter R̂ and the effective sizes for means and for tails.
     Group `coreset`: `row_id` and `weight` of the rows, and as attributes how it was built.
     With `log_likelihood` a group of that name: log p(x_i | θ) of every row of the coreset, each
     counted once; it takes `weight` of them to stand for all rows.
     A model from another library has its own variables, constraints, dimensions and labels here.
-    A coreset without rows gives draws of the prior. `progress` is shown on a terminal by default.
-    Cost: about 5 · chains · (tune + draws) gradients of M·d flops.
+    A coreset without rows gives draws of the prior. `progress` of NUTS is shown on a terminal by
+    default. Cost: some thousand densities of M potentials; with NUTS about 5 · chains · (tune +
+    draws) gradients of M·d flops.
     """
     check_coreset(coreset)
     for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("tune", tune, 50)):
         checked_whole(name, value, least)
     checked_seed(seed)
+    chosen = _chosen_sampler(sampler, chains, tune)
     posterior = Posterior.of(coreset)
-    drawn = NUTS(num_tune=tune, chains=chains).draw(
-        np.random.default_rng(seed),
-        posterior,
-        chains * draws,
-        progress=sys.stderr.isatty() if progress is None else progress,
-    )
-    _warn_if_not_converged(drawn)
+    rng = np.random.default_rng(seed)
+    drawn = _draw(rng, chosen, posterior, (chains, draws), progress)
+    described = _described(drawn)
+    _warn_if_not_converged(drawn, described["max_rhat"])
     # Potentials leave out what does not depend on θ: log p = f + log_base.
     stats = {**drawn.stats, "lp": drawn.stats["lp"] + posterior.log_base}
+    more = {"log_likelihood": _log_likelihood(coreset, drawn)} if log_likelihood else {}
+    attributes = {**described, "sampling_seed": seed, "num_tune": tune}
+    return arviz_data(coreset, drawn.values, stats, attributes, more)
+
+
+def arviz_data(
+    coreset: Coreset,
+    values: Array,
+    stats: Mapping[str, Array],
+    attributes: Mapping[str, Any],
+    more: Mapping[str, Any] | None = None,
+) -> Any:
+    """Draws (chains, draws, d), what was seen at each of them, and where they come from."""
     groups = {
-        "posterior": _posterior(coreset.model, drawn.values),
-        "sample_stats": _stats(stats, drawn.values),
+        "posterior": variables(coreset.model, values),
+        "sample_stats": _stats(stats, values),
         "coreset": _rows(coreset),
+        **(more or {}),
     }
-    if log_likelihood:
-        groups["log_likelihood"] = _log_likelihood(coreset, drawn)
-    attributes = {**_provenance(coreset), "sampler": drawn.how}
-    return _assemble(groups, {**attributes, "sampling_seed": seed, "num_tune": tune})
+    return _assemble(groups, {**_provenance(coreset), **attributes})
 
 
-def _warn_if_not_converged(drawn: Draws) -> None:
-    rhat = drawn.diagnosed().max_rhat if len(drawn.values) > 1 else 1.0
+def _chosen_sampler(sampler: str | Sampler | None, chains: int, tune: int) -> Sampler:
+    if sampler is None:
+        return Automatic(chains=chains, num_tune=tune)
+    wanted = 'sampler must be "exact", "independence", "nuts" or one such as NUTS(), got '
+    if not isinstance(sampler, str):
+        if isinstance(sampler, type) or not hasattr(sampler, "draw"):
+            raise TypeError(f"{wanted}{sampler!r}")
+        return sampler
+    named: dict[str, Sampler] = {
+        "exact": Exact(),
+        "independence": Independence(chains=chains),
+        "nuts": NUTS(num_tune=tune, chains=chains),
+    }
+    if sampler not in named:
+        raise ValueError(f"{wanted}{sampler!r}")
+    return named[sampler]
+
+
+def _draw(
+    rng: Generator,
+    sampler: Sampler,
+    posterior: Posterior,
+    shape: tuple[int, int],
+    progress: bool | None,
+) -> Draws:
+    """Equally weighted draws in chains, with the log density of each."""
+    chains, number = shape[0], shape[0] * shape[1]
+    if isinstance(sampler, Automatic | NUTS):
+        shown = sys.stderr.isatty() if progress is None else progress
+        drawn = sampler.draw(rng, posterior, number, progress=shown)
+    else:
+        drawn = sampler.draw(rng, posterior, number)
+    if drawn.weights is not None:
+        values = drawn.equally_weighted(rng, number)[None]
+        drawn = replace(drawn, values=values, weights=None, independent=True, stats={})
+    if drawn.independent and len(drawn.values) == 1:
+        drawn = drawn.first(number).in_chains(chains)
+    stats = dict(drawn.stats)
+    if "lp" not in stats:
+        with np.errstate(all="ignore"):
+            stats["lp"] = posterior.log_density(drawn.flat).reshape(drawn.values.shape[:2])
+    stats.setdefault("diverging", np.zeros(drawn.values.shape[:2], dtype=np.bool_))
+    return replace(drawn, stats=stats)
+
+
+def _described(drawn: Draws) -> dict[str, Any]:
+    """How the draws were come by and what they are worth, for the attributes."""
+    accepted = 1.0 if drawn.independent else np.nan
+    return {
+        "sampler": drawn.how,
+        "acceptance": accepted if drawn.acceptance is None else drawn.acceptance,
+        "num_divergences": drawn.num_divergences,
+        **worth(drawn.values)._asdict(),
+    }
+
+
+def _warn_if_not_converged(drawn: Draws, rhat: float) -> None:
+    rhat = rhat if len(drawn.values) > 1 else 1.0
     if rhat > 1.05 or drawn.num_divergences:
         warnings.warn(
             f"the draws ({drawn.how}) did not converge on the coreset posterior (largest R̂ "
@@ -79,22 +160,29 @@ def _warn_if_not_converged(drawn: Draws) -> None:
             UserWarning,
             stacklevel=3,
         )
+    elif drawn.pareto_k > 0.7:
+        warnings.warn(
+            f"the proposals ({drawn.how}) do not cover the coreset posterior (k̂ "
+            f'{drawn.pareto_k:.2f}, {drawn.acceptance or 0.0:.0%} accepted): use sampler="nuts"',
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _assemble(groups: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
-    """The groups as what this version of ArviZ works with (already imported, by nutpie)."""
-    library = importlib.import_module("arviz")
+    """The groups as what this version of ArviZ works with."""
+    library: ModuleType = import_quietly("arviz", "sample")
     xarray = importlib.import_module("xarray")
     groups = {name: group.assign_attrs(attributes) for name, group in groups.items()}
     # Not by asking for the attribute: ArviZ 1, which has none, warns whoever does.
-    inference_data = vars(library).get("InferenceData")
+    inference_data: Any = vars(library).get("InferenceData")
     if inference_data is not None:
         return inference_data(attrs=dict(attributes), **groups)
     root = xarray.Dataset(attrs=dict(attributes))
     return xarray.DataTree.from_dict({"/": root, **groups})
 
 
-def _posterior(model: Any, draws: Array) -> Any:
+def variables(model: Any, draws: Array) -> Any:
     """The model's variables, or θ where the model has no others."""
     if hasattr(model, "constrain"):
         return _own_variables(model, draws)

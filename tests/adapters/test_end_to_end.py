@@ -107,7 +107,7 @@ def test_a_growing_coreset_compiles_nothing_new():
         return kernel(*args, **kwargs)
 
     fresh = numpyro_adapter.NumpyroModel(
-        counted, model.arguments, model.structure, model.fields, model.template
+        counted, model.arguments, model.sites, model.fields, model.template
     )
     for size in range(1, 60):
         rows = data.take(np.arange(size))
@@ -131,9 +131,7 @@ def test_what_is_remembered_is_remembered_in_every_thread():
             parts.append(block)
             return kernel(self, block, rows)
 
-    counted = Counted(
-        model.function, model.arguments, model.structure, model.fields, model.template
-    )
+    counted = Counted(model.function, model.arguments, model.sites, model.fields, model.template)
     values: list[float] = []
 
     def ask() -> None:

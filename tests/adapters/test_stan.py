@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from corebayes.adapters.density_check import log_density
+from corebayes.adapters.mixed_parts import mixed_parts
 from corebayes.adapters.stan import to_stan
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.posterior import Posterior
 from tests.adapters.test_exports import REGRESSIONS, WEIGHTS, numpyro_coreset, regression
+from tests.adapters.test_mixed_exports import MODELS, QUICK, TERMS, mixed
 
 
 def test_files_hold_data_and_program(tmp_path):
@@ -114,3 +116,37 @@ def _data(data: dict[str, Any], family: int) -> dict[str, Any]:
     constants = {"noise_sd": 1.0, "df": 1.0, "scale": 1.0, "dispersion": 1.0}
     whole = [round(value) for value in target]
     return {**constants, **data, "family": family, "whole": whole, "real_y": target}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:path is deprecated")
+@pytest.mark.parametrize("formula", MODELS)
+def test_every_mixed_program_is_one_that_stan_accepts(formula):
+    from httpstan.compile import compile as translate
+
+    code, messages = translate(str(to_stan(mixed(formula)).program), "coreset_model")
+    assert "log_prob" in code and "error" not in messages.lower()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("formula", [TERMS, QUICK])
+def test_stan_has_our_log_density_of_mixed_models(stan, formula):
+    coreset = mixed(formula)
+    export = to_stan(coreset)
+    compile_beforehand(str(export.program))
+    built = stan.build(export.program, data=export.data)
+    points = np.random.default_rng(0).normal(size=(4, coreset.model.dim))
+    theirs = [built.log_prob(_in_the_order_of_stan(coreset, theta)) for theta in points]
+    difference = np.array(theirs) - [log_density(coreset, theta) for theta in points]
+    np.testing.assert_allclose(difference, difference[0], atol=1e-8)
+
+
+def _in_the_order_of_stan(coreset: Any, theta: Any) -> list[float]:
+    """Coefficients, the constant, then the standard deviation of every effect before it."""
+    parts = mixed_parts(coreset)
+    assert parts is not None
+    named = parts.unconstrained(theta)
+    names = ["coefficients", *([] if parts.learned is None else [parts.learned.name])]
+    for effect in parts.effects:
+        names += [effect.scale.name, effect.name]
+    return np.concatenate([np.atleast_1d(named[name]) for name in names]).tolist()

@@ -28,6 +28,7 @@ def test_a_tree_of_merges_is_near_the_coreset_of_the_whole(parts):
     one = cb.build(MODEL, SITES, size=12, seed=0)
     assert kl(root, SITES) < 3 * kl(one, SITES) + 1e-6
     assert cb.certify(root, SITES).certified
+    assert len({name for name, _ in root.origins}) > 1
     for (name, number), x in zip(root.origins, root.rows.X, strict=True):
         assert np.array_equal(SITES[names.index(name)][0][number], x)
 

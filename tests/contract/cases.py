@@ -174,6 +174,8 @@ SAMPLERS = [
     ("hit-and-run", cb.HitAndRun(num_chains=20)),
     ("resampling", Resampling()),
     ("mixture", Mixture()),
+    ("independence", cb.Independence()),
+    ("automatic", cb.Automatic(num_tune=300)),
 ]
 
 

@@ -190,7 +190,6 @@ def test_missing_values_are_told_of_all_columns():
     [
         ("when", "column 'when' holds .*neither numbers nor categories"),
         ("C(when)", "column 'when' holds .*neither numbers nor categories"),
-        ("(1 | g)", "group terms .* not supported yet"),
         ("offset(x)", "offset.* not supported yet"),
         ("0", "makes no columns"),
         ("2:x", r"2 is no term of a formula: write I\(2 \* x\)"),

@@ -5,16 +5,21 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import numpy as np
+
+from corebayes.adapters.bambi_built_in import bambis_density, built_in_from_bambi, translated
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.export_pymc import density_of
 from corebayes.adapters.jax_model import import_jax
 from corebayes.adapters.pymc import PymcModel, adapt, initial_point
 from corebayes.coreset import Coreset, check_coreset
+from corebayes.models import GLM, MixedRegression
 from corebayes.rows import Rows
+from corebayes.types import Array
 
 WEIGHT = "coreset_weight"
 # Families whose observations Bambi turns into something that its weights do not reach.
-UNWEIGHTED = {"bernoulli", "categorical", "cumulative", "sratio", "multinomial"}
+UNWEIGHTED = {"bernoulli", "t", "categorical", "cumulative", "sratio", "multinomial"}
 
 
 class BambiModel(PymcModel):
@@ -26,39 +31,72 @@ class BambiModel(PymcModel):
     def __reduce__(self) -> Any:
         return _again, (self.bambi,)
 
+    def constrain(self, draws: Array) -> dict[str, Array]:
+        """The variables, with intercepts in the columns as they are: Bambi's PyMC model has those
+        at the mean of the columns."""
+        values = super().constrain(draws)
+        components = self.bambi.components.values() if self.bambi.center_predictors else ()
+        for component in components:
+            intercept = getattr(component, "intercept_term", None)
+            if intercept is None:
+                continue
+            name = str(intercept.alias or intercept.name)
+            for term in component.common_terms.values():
+                own = values[str(term.alias or term.name)]
+                middle = np.asarray(term.data, dtype=np.float64).mean(axis=0)
+                # One number a draw, or one for each column of a term.
+                values[name] = values[name] - (own * middle if middle.ndim == 0 else own @ middle)
+        return values
 
-def from_bambi(model: Any) -> tuple[BambiModel, Rows]:
+
+def from_bambi(model: Any) -> tuple[BambiModel | MixedRegression | GLM, Rows]:
     """The pair (model, data) for `build` and everything after it, from a Bambi model.
 
-    The priors are those Bambi chose for all rows. The variables in the posterior are those of
-    Bambi's PyMC model: its `Intercept` is the one at the mean of the predictors unless the model
-    was made with `center_predictors=False`.
+    The priors are those Bambi chose for all rows. A model whose family is bernoulli, poisson,
+    gaussian, t (of known nu) or negativebinomial, with Bambi's own priors or others of their kinds,
+    becomes a built-in regression: a `MixedRegression` when it has group-specific terms such as
+    (1|g) or an unknown sigma or alpha. Of any other the PyMC model behind it is taken. In both
+    cases the variables have Bambi's names, dimensions and labels, and `Intercept` is the one of the
+    columns as they are, as `model.fit` gives it and `model.predict` takes it.
     """
     import_bambi()
     if not model.built:
         model.build()
+    built_in = built_in_from_bambi(model)
+    return _adapted(model) if built_in is None else built_in
+
+
+def _adapted(model: Any) -> tuple[BambiModel, Rows]:
+    """The PyMC model behind it."""
     adapted, data = adapt(BambiModel, model.backend.model)
     adapted.bambi = model
     return adapted, data
 
 
-def to_bambi(coreset: Coreset) -> Any:
+def to_bambi(coreset: Coreset, model: Any = None) -> Any:
     """A Bambi model of the coreset's rows, weighted by `weighted(y, weight)`, with the priors of
     the model it was built from; `model.fit()` samples it.
 
-    Refused where Bambi cannot do that: for families it has no weights for, such as Bernoulli, and
-    where it would centre the predictors at the mean of the few rows. `to_pymc` is always right.
-    Its log density is compared with ours before it is handed over.
+    For a coreset of a built-in regression that `from_bambi` made, pass the Bambi `model` as well.
+    Refused where Bambi cannot do that: for families it has no weights for, such as Bernoulli, where
+    it would centre the predictors at the mean of the few rows, and where a category has no row in
+    the coreset. `to_pymc` is always right. Its log density is compared with ours before it is
+    handed over.
     """
     bambi = import_bambi()
     adapted = coreset.model
-    if not isinstance(adapted, BambiModel):
+    own = adapted.bambi if isinstance(adapted, BambiModel) else model
+    if not isinstance(adapted, BambiModel | MixedRegression | GLM):
         raise TypeError(
             f"to_bambi is for coresets of from_bambi, not of {type(adapted).__name__}: "
             "use to_pymc, or coreset.rows and coreset.weights"
         )
+    if not hasattr(own, "response_component"):
+        raise TypeError(
+            f"a coreset of {type(adapted).__name__} does not know its Bambi model: pass it as "
+            "well, to_bambi(coreset, model), or use to_pymc"
+        )
     check_coreset(coreset)
-    own = adapted.bambi
     _refuse(own)
     target, _, rest = own.formula.main.partition("~")
     frame = own.data.iloc[coreset.indices].reset_index(drop=True)
@@ -72,7 +110,15 @@ def to_bambi(coreset: Coreset) -> Any:
         noncentered=own.noncentered,
     )
     exported.build()
-    _check_shapes(adapted, exported)
+    _check_shapes(own, exported)
+    if not isinstance(adapted, BambiModel):
+        compiled = exported.backend.model.compile_logp(mode="FAST_COMPILE")
+        # A plain regression has the same parameters as a mixed one without terms.
+        same = adapted if isinstance(adapted, MixedRegression) else translated(own)[0]
+        check_density(
+            coreset, lambda theta: bambis_density(exported, same, compiled, theta), "Bambi"
+        )
+        return exported
     names = [parameter.name for parameter in adapted.parameters]
     check_density(coreset, density_of(exported.backend.model, names), "Bambi")
     return exported
@@ -89,7 +135,7 @@ def import_bambi() -> Any:
 
 
 def _again(model: Any) -> BambiModel:
-    return from_bambi(model)[0]
+    return _adapted(model)[0]
 
 
 def _refuse(own: Any) -> None:
@@ -120,13 +166,13 @@ def _priors(own: Any) -> dict[str, Any]:
     return priors
 
 
-def _check_shapes(adapted: BambiModel, exported: Any) -> None:
+def _check_shapes(own: Any, exported: Any) -> None:
     shapes = initial_point(exported.backend.model)
-    for parameter in adapted.parameters:
-        shape = getattr(shapes.get(parameter.unconstrained), "shape", None)
-        if shape != parameter.shape:
+    for name, values in initial_point(own.backend.model).items():
+        shape = getattr(shapes.get(name), "shape", None)
+        if shape != values.shape:
             raise ValueError(
-                f"{parameter.name!r} has the shape {parameter.shape} in the model of all rows and "
-                f"{shape} in one of the coreset's rows, some of whose categories no row has: use "
+                f"{name!r} has the shape {values.shape} in the model of all rows and {shape} in "
+                "one of the coreset's rows, some of whose categories no row has: use "
                 "to_pymc(coreset)"
             )

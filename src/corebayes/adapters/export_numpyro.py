@@ -12,8 +12,10 @@ import numpy as np
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64
+from corebayes.adapters.mixed_parts import MixedParts, mixed_parts
 from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
 from corebayes.coreset import Coreset, check_coreset
+from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT, ScalePrior
 from corebayes.types import Array, Block
 
 
@@ -21,10 +23,10 @@ def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     """A NumPyro model without arguments whose posterior is the coreset's.
 
     For a coreset of `from_numpyro` it is the user's own model on the coreset's rows, every observed
-    term times its row's weight; for a built-in regression it is that regression. Its log density
-    is compared with ours before it is handed over, in float64. NumPyro's default is float32, which
-    loses the digits of large weights: call `numpyro.enable_x64()` first, or the model warns when
-    it is run.
+    term times its row's weight; for a built-in regression, mixed or not, it is that regression.
+    Its log density is compared with ours before it is handed over, in float64. NumPyro's default
+    is float32, which loses the digits of large weights: call `numpyro.enable_x64()` first, or the
+    model warns when it is run.
 
     >>> import jax, numpy as np, numpyro, corebayes as cb
     >>> from numpyro.infer import MCMC, NUTS
@@ -47,6 +49,9 @@ def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     if isinstance(model, NumpyroModel):
         exported = _weighted(model, rows, weights)
         values_of: Callable[[Any], dict[str, Any]] = model.split
+    elif mixed := mixed_parts(coreset):
+        exported = _mixed(mixed, rows, weights)
+        values_of = mixed.unconstrained
     else:
         parts = glm_parts(coreset, "to_numpyro")
         exported = _regression(parts, rows, weights)
@@ -75,7 +80,7 @@ def _density(
 
 def _weighted(model: NumpyroModel, rows: Block, weights: Array) -> Callable[[], None]:
     messenger: Any = importlib.import_module("numpyro.primitives").Messenger
-    axes = model.structure.row_axes
+    axes = model.sites.row_axes
 
     class WeightRows(messenger):
         """Multiplies the observed terms of a row by its weight, along the site's axis of rows."""
@@ -114,6 +119,51 @@ def _regression(parts: GlmParts, rows: Block, weights: Array) -> Callable[[], No
             numpyro.sample("y", model.in_numpyro(numpyro, jax, X @ coefficients), obs=y)
 
     return weighted_regression
+
+
+def _mixed(parts: MixedParts, rows: Block, weights: Array) -> Callable[[], None]:
+    numpyro = import_numpyro()
+    jax: Any = importlib.import_module("jax")
+    model, prior = parts.model, parts.model.fixed_prior
+    X, y, groups = model.fixed_design(rows), model.family.exported_target(rows), model.groups(rows)
+    columns = parts.columns(rows)
+    distributions = numpyro.distributions
+
+    def weighted_mixed_regression() -> None:
+        _warn_of_float32(weights)
+        normal = distributions.MultivariateNormal(prior.mean, covariance_matrix=prior.covariance)
+        coefficients = numpyro.sample("coefficients", normal)
+        for position, name in enumerate(model.fixed_names):
+            numpyro.deterministic(name, coefficients[position])
+        constant = None
+        if parts.learned is not None:
+            constant = numpyro.sample(parts.learned.name, _positive(parts.learned.prior))
+        eta = X @ coefficients
+        for effect, column in zip(parts.effects, columns, strict=True):
+            tau = numpyro.sample(effect.scale.name, _positive(effect.scale.prior))
+            many = distributions.Normal(0.0, tau).expand([effect.places.size]).to_event(1)
+            eta = eta + column * numpyro.sample(effect.name, many)[groups[:, effect.term]]
+        likelihood = parts.family(constant).in_numpyro(numpyro, jax, eta)
+        with numpyro.plate("rows", weights.size), numpyro.handlers.scale(scale=weights):
+            numpyro.sample("y", likelihood, obs=y)
+
+    return weighted_mixed_regression
+
+
+def _positive(prior: ScalePrior) -> Any:
+    """The prior of a positive number as NumPyro has it."""
+    distributions = import_numpyro().distributions
+    match prior:
+        case HalfNormal(scale):
+            return distributions.HalfNormal(scale)
+        case HalfStudentT(df, scale):
+            return distributions.FoldedDistribution(distributions.StudentT(df, 0.0, scale))
+        case Gamma(shape, rate):
+            return distributions.Gamma(shape, rate)
+        case Exponential(rate):
+            return distributions.Exponential(rate)
+        case _:
+            raise TypeError(f"NumPyro has no form of the prior {prior!r}")
 
 
 def _warn_of_float32(weights: Array) -> None:

@@ -17,9 +17,11 @@ from typing import Any
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
+from corebayes.adapters.mixed_parts import MixedParts, Positive, mixed_parts
 from corebayes.adapters.pymc import PymcModel, import_pymc, initial_point
 from corebayes.adapters.pymc_graph import RowInputs, import_dispatch, rebuild, to_jax
 from corebayes.coreset import Coreset, check_coreset
+from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT
 from corebayes.types import Array
 
 WEIGHTS, POTENTIAL = "coreset_weight", "coreset_log_likelihood"
@@ -39,6 +41,12 @@ def to_pymc(coreset: Coreset) -> Any:
     if isinstance(coreset.model, PymcModel):
         exported = _weighted(coreset.model, coreset)
         names = [parameter.name for parameter in coreset.model.parameters]
+    elif mixed := mixed_parts(coreset):
+        exported = _mixed(mixed, coreset)
+        names, places, signs = mixed.order()
+        density = density_of(exported, names)
+        check_density(coreset, lambda theta: density(signs * theta[places]), "PyMC")
+        return exported
     else:
         parts = glm_parts(coreset, "to_pymc")
         exported = _regression(parts, coreset)
@@ -141,3 +149,43 @@ def _regression(parts: GlmParts, coreset: Coreset) -> Any:
         terms = pymc.logp(model.in_pymc(pymc, pymc.math.dot(X, coefficients)), y)
         pymc.Potential(POTENTIAL, (weights * terms).sum())
     return exported
+
+
+def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
+    pymc, model, rows = import_pymc(), parts.model, coreset.rows
+    prior, groups = model.fixed_prior, model.groups(coreset.rows)
+    with pymc.Model(coords={"coefficient": list(model.fixed_names)}) as exported:
+        coefficients = pymc.MvNormal(
+            "coefficients", prior.mean, cov=prior.covariance, dims="coefficient"
+        )
+        for position, name in enumerate(model.fixed_names):
+            pymc.Deterministic(name, coefficients[position])
+        learned = parts.learned
+        constant = None if learned is None else _positive(learned)
+        eta = pymc.math.dot(pymc.Data("coreset_X", model.fixed_design(rows)), coefficients)
+        for effect, column in zip(parts.effects, parts.columns(rows), strict=True):
+            axis = f"{model.terms[effect.term].group}__factor_dim"
+            exported.add_coord(axis, list(effect.labels))
+            effects = pymc.Normal(effect.name, 0.0, _positive(effect.scale), dims=axis)
+            eta = eta + column * effects[groups[:, effect.term]]
+        y = pymc.Data("coreset_y", model.family.exported_target(rows))
+        weights = pymc.Data(WEIGHTS, coreset.weights)
+        terms = pymc.logp(parts.family(constant).in_pymc(pymc, eta), y)
+        pymc.Potential(POTENTIAL, (weights * terms).sum())
+    return exported
+
+
+def _positive(variable: Positive) -> Any:
+    """A positive variable of the model that is being made."""
+    pymc, name = import_pymc(), variable.name
+    match variable.prior:
+        case HalfNormal(scale):
+            return pymc.HalfNormal(name, sigma=scale)
+        case HalfStudentT(df, scale):
+            return pymc.HalfStudentT(name, nu=df, sigma=scale)
+        case Gamma(shape, rate):
+            return pymc.Gamma(name, alpha=shape, beta=rate)
+        case Exponential(rate):
+            return pymc.Exponential(name, lam=rate)
+        case prior:
+            raise TypeError(f"PyMC has no form of the prior {prior!r}")

@@ -1,27 +1,37 @@
 """A built-in regression from a formula and a data frame.
 
 Wilkinson's notation: y ~ x1 + x2, x1:x2, x1*x2, C(g) for categories, log(x), I(x1 * x2),
-poly(x, 3), splines, and an intercept unless it says −1. The columns are called as formulaic and
-patsy call them, and so are the coefficients in the posterior. Nothing in a formula is evaluated as
-Python: see `corebayes.formula`.
+poly(x, 3), splines, and an intercept unless it says −1; (1 | g) and (1 + x | g) for effects that
+differ from group to group. The columns are called as formulaic and patsy call them, effects as
+lme4 and Bambi do, and so are the coefficients in the posterior. Nothing in a formula is evaluated
+as Python: see `corebayes.formula`.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
+from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows
+from corebayes.formula.stored import design_from_data
 from corebayes.models import (
+    GroupTerm,
+    HalfNormal,
+    HalfStudentT,
     LinearRegression,
     LogisticRegression,
+    MixedRegression,
     NegativeBinomialRegression,
     Normal,
     PoissonRegression,
     StudentTRegression,
 )
 from corebayes.models.glm import GLM
+from corebayes.models.scale_prior import ScalePrior
 from corebayes.rows import Rows
 
 FAMILIES: dict[str, Callable[..., GLM]] = {
@@ -31,6 +41,16 @@ FAMILIES: dict[str, Callable[..., GLM]] = {
     "student-t": StudentTRegression,
     "negative-binomial": NegativeBinomialRegression,
 }
+# What Bambi and R call them; there the noise or the dispersion is always unknown.
+ALIASES = {
+    "bernoulli": "logistic",
+    "binomial": "logistic",
+    "gaussian": "linear",
+    "t": "student-t",
+    "negativebinomial": "negative-binomial",
+}
+# Rows whose spread says how wide the default prior of a standard deviation is.
+SPREAD_ROWS = 10_000
 
 
 def from_formula(
@@ -39,22 +59,107 @@ def from_formula(
     *,
     family: str | GLM = "logistic",
     prior: Normal | None = None,
+    group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
+    learned: ScalePrior | None = None,
     counts: str | None = None,
     **options: Any,
-) -> tuple[GLM, Rows]:
+) -> tuple[GLM | MixedRegression, Rows]:
     """The pair (model, data) for `build` and everything after it, from a formula and a frame.
 
     `frame` is a pandas or polars frame or an Arrow table; `family` a name (logistic, poisson,
     linear, student-t, negative-binomial; `options` are the model's arguments, such as
-    `link="log"` or `noise_sd=0.5`) or a model of one's own. `counts` names a column that says how
+    `link="log"` or `noise_sd=0.5`) or a model of one's own. Bambi's and R's names are understood
+    too: bernoulli, binomial, gaussian, t, negativebinomial. `counts` names a column that says how
     often a row counts. The intercept is a column of the design like any other. A missing
     value is an error that names its row. `certify(coreset, frame)` finds its columns again.
-    Cost: one design matrix of N·d numbers in memory.
+
+    A formula with group terms makes a `MixedRegression`: (1 | g), (1 + x | g) and (0 + x | g) give
+    every value of g effects of its own, (1 | a:b) every pair, and (1 | a/b) is (1 | a) + (1 | a:b).
+    Effects are independent, with | as with ||, each with a standard deviation of its own, whose
+    prior is `group_sd`: one for all, or by name, {"1|g": HalfNormal(2.0)}. `learned` is the prior
+    of the family's constant (noise_sd of linear, scale of student-t, dispersion of
+    negative-binomial regression), which is unknown then. In a formula with group terms, and under
+    the names of Bambi and R, it is unknown unless `options` say what it is. The default priors of
+    both are HalfNormal(1), but for the noise HalfStudentT(4, s), and for effects on targets that
+    are measured (linear, student-t) HalfNormal(s), s the standard deviation of the target to two
+    digits. Cost: one design matrix of N·d numbers in memory.
     """
-    return _model(family, prior, options), design_rows(formula, frame, counts=counts)
+    model = _family(family, prior, options)
+    rows = design_rows(formula, frame, counts=counts)
+    unsaid = isinstance(family, str) and model.learnable not in options
+    named = isinstance(family, str) and family in ALIASES
+    return mixed(model, rows, group_sd=group_sd, learned=learned, unsaid=unsaid, named=named), rows
 
 
-def _model(family: str | GLM, prior: Normal | None, options: dict[str, Any]) -> GLM:
+def mixed(
+    family: GLM,
+    rows: Rows,
+    *,
+    group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
+    learned: ScalePrior | None = None,
+    unsaid: bool = False,
+    named: bool = False,
+) -> GLM | MixedRegression:
+    """The family with the group terms of the rows' design; the family alone if nothing is mixed.
+
+    Nobody said what the family's constant is if `unsaid`. It is learned then where there are group
+    terms, and where the family was `named` as by those who always learn it.
+    """
+    design = design_from_data(rows.design)
+    if learned is None and unsaid and (named or design.groups) and family.learnable is not None:
+        learned = _default_learned(family, rows)
+    if group_sd is not None and not design.groups:
+        raise ValueError("group_sd is for formulas with group terms such as (1 | g)")
+    if not design.groups and learned is None:
+        return family
+    default = HalfNormal(_spread(rows) if family.location_family else 1.0)
+    priors: Mapping[str, ScalePrior] = (
+        dict(group_sd)
+        if isinstance(group_sd, Mapping)
+        else dict.fromkeys(_effect_names(design), group_sd or default)
+    )
+    unknown = [name for name in priors if name not in _effect_names(design)]
+    if unknown:
+        raise ValueError(
+            f"group_sd has a prior for {unknown[0]!r}, which is no effect of the formula; those "
+            f"are {', '.join(map(repr, _effect_names(design)))}"
+        )
+    terms = [
+        GroupTerm(
+            group=name,
+            effects=effects,
+            scale=[priors.get(f"{effect}|{name}", default) for effect in effects],
+            labels=group.labels,
+        )
+        for group, name, effects in zip(
+            design.groups, design.group_names, design.effects, strict=True
+        )
+    ]
+    return MixedRegression(
+        family=family, terms=terms, learned=learned, slopes_only=design.slope_names
+    )
+
+
+def _effect_names(design: Design) -> list[str]:
+    return [
+        f"{effect}|{name}"
+        for name, effects in zip(design.group_names, design.effects, strict=True)
+        for effect in effects
+    ]
+
+
+def _default_learned(model: GLM, rows: Rows) -> ScalePrior:
+    return HalfStudentT(4.0, _spread(rows)) if model.location_family else HalfNormal(1.0)
+
+
+def _spread(rows: Rows) -> float:
+    """The standard deviation of the target to two digits."""
+    some = rows.some(np.random.default_rng(0), min(SPREAD_ROWS, rows.num_rows))
+    deviation = float(f"{np.std(rows.take(some).y):.2g}")
+    return deviation if deviation > 0.0 and np.isfinite(deviation) else 1.0
+
+
+def _family(family: str | GLM, prior: Normal | None, options: dict[str, Any]) -> GLM:
     if not isinstance(family, str):
         if prior is not None or options:
             given = ", ".join([*options, *(["prior"] if prior else [])])
@@ -65,8 +170,12 @@ def _model(family: str | GLM, prior: Normal | None, options: dict[str, Any]) -> 
                 "without intercept=True"
             )
         return family
-    if family not in FAMILIES:
-        near = difflib.get_close_matches(family, FAMILIES, n=1)
+    name = ALIASES.get(family, family)
+    if name not in FAMILIES:
+        near = difflib.get_close_matches(family, [*FAMILIES, *ALIASES], n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"there is no family {family!r}; {hint}There are {', '.join(FAMILIES)}")
-    return FAMILIES[family](**options, **({} if prior is None else {"prior": prior}))
+        raise ValueError(
+            f"there is no family {family!r}; {hint}There are {', '.join(FAMILIES)}, and as Bambi "
+            f"and R call them {', '.join(ALIASES)}"
+        )
+    return FAMILIES[name](**options, **({} if prior is None else {"prior": prior}))

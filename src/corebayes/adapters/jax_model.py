@@ -91,6 +91,30 @@ class JaxModel(AdaptedModel):
         """∇ log π_0(θ)."""
         return _jax().grad(self.prior_term)(theta)
 
+    @property
+    def jax_log_density(self) -> Any:
+        """log π_0 + Σ_n w_n f_n of (theta, rows, weights), for NUTS to compile as a whole."""
+        return self._jax_log_density
+
+    @cached_property
+    def _jax_log_density(self) -> Any:
+        # The gradient is what the model says it is, which is not always JAX's own.
+        def value(theta: Any, rows: Mapping[str, Any], weights: Any) -> Any:
+            return self.weighted_sum(theta, rows, weights) + self.prior_term(theta)
+
+        def forward(*arguments: Any) -> Any:
+            return value(*arguments), arguments
+
+        def backward(arguments: Any, slope: Any) -> Any:
+            theta, rows, weights = arguments
+            gradient = self.weighted_gradient(*arguments) + self.prior_gradient(theta)
+            others = _jax().tree_util.tree_map(_jax().numpy.zeros_like, (rows, weights))
+            return slope * gradient, *others
+
+        log_density = _jax().custom_vjp(value)
+        log_density.defvjp(forward, backward)
+        return log_density
+
     def constrain(self, draws: Array) -> dict[str, Array]:
         """Cost: one run of the model on one row for each draw."""
         values = _call(self._compiled_values, _padded(draws))

@@ -9,6 +9,7 @@ user's own function on some of its rows.
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -28,6 +29,9 @@ from corebayes.adapters.numpyro_trace import (
 from corebayes.adapters.rows_check import check_rows_alone
 from corebayes.rows import Rows
 from corebayes.types import Block
+
+# NumPyro keeps the handlers that are at work in one list for all threads: one model runs at a time.
+RUNNING = threading.RLock()
 
 
 def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[NumpyroModel, Rows]:
@@ -65,14 +69,14 @@ class NumpyroModel(JaxModel):
         self,
         function: Callable[..., Any],
         arguments: Arguments,
-        structure: Structure,
+        sites: Structure,
         fields: tuple[Field, ...],
         template: Block,
     ):
-        super().__init__(fields, structure.parameters)
+        super().__init__(fields, sites.parameters)
         self.function = function
         self.arguments = arguments
-        self.structure = structure
+        self.sites = sites
         self.template = template
 
     def run(self, theta: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,11 +86,12 @@ class NumpyroModel(JaxModel):
         args, kwargs = self.arguments.with_rows(typed_rows(rows, self.fields), number)
         model = substitute_unconstrained(self.function, self.split(theta))
         seeded = numpyro.handlers.seed(model, rng_seed=0)
-        return numpyro.handlers.trace(seeded).get_trace(*args, **kwargs)
+        with RUNNING:
+            return numpyro.handlers.trace(seeded).get_trace(*args, **kwargs)
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        return (*(parameter.name for parameter in self.parameters), *self.structure.derived)
+        return (*(parameter.name for parameter in self.parameters), *self.sites.derived)
 
     def site_terms(self, theta: Any, rows: Mapping[str, Any]) -> SiteTerms:
         prior: dict[str, Any] = {}
@@ -94,7 +99,7 @@ class NumpyroModel(JaxModel):
         for name, site in self.run(theta, rows).items():
             if site["type"] != "sample":
                 continue
-            values, axis = log_probabilities(site), self.structure.row_axes.get(name)
+            values, axis = log_probabilities(site), self.sites.row_axes.get(name)
             if axis is None:
                 prior[name] = values.sum()
             else:
@@ -170,7 +175,8 @@ def _trace(model: Callable[..., Any], arguments: Arguments, number: int) -> dict
     args, kwargs = arguments.with_rows(rows, number)
     try:
         seeded = numpyro.handlers.seed(model, rng_seed=0)
-        return cast("dict[str, Any]", numpyro.handlers.trace(seeded).get_trace(*args, **kwargs))
+        with RUNNING:
+            return cast("dict[str, Any]", numpyro.handlers.trace(seeded).get_trace(*args, **kwargs))
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
+from corebayes.adapters.mixed_parts import mixed_parts
+from corebayes.adapters.stan_mixed import mixed_program
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.files.atomic import write_atomically
 from corebayes.models.glm import GLM
@@ -75,13 +77,17 @@ class StanExport:
 
 
 def to_stan(coreset: Coreset) -> StanExport:
-    """The coreset's rows and weights as Stan data, with a program for the built-in regressions.
+    """The coreset's rows and weights as Stan data, with a program for the built-in regressions,
+    mixed ones too.
 
     Models from elsewhere get the data, field by field, and the lines that weight the likelihood
     of a program of one's own. `export.write(folder)` makes files of it; with pystan:
     `stan.build(export.program, data=export.data)`.
     """
     check_coreset(coreset)
+    if mixed := mixed_parts(coreset):
+        data, program, lines = mixed_program(mixed, coreset)
+        return StanExport(data=data, program=program, lines=lines)
     if isinstance(coreset.model, GLM):
         return _regression(glm_parts(coreset, "to_stan"), coreset)
     data: dict[str, Any] = {"M": coreset.size, "weight": coreset.weights.tolist()}

@@ -19,7 +19,7 @@ from corebayes.build.reserve import with_reserve
 from corebayes.build.run import Run, Tolerance, starting_points
 from corebayes.build.variants import serving
 from corebayes.checkpoint import check_folder
-from corebayes.constructions import AnnealedSparseVI, Construction
+from corebayes.constructions import Construction, default_construction
 from corebayes.coreset import Coreset
 from corebayes.deadline import time_limit
 from corebayes.rows import open_rows
@@ -77,7 +77,7 @@ def build(
     seed = checked_seed(seed)
     check_reserve(reserve, size)
     check_folder(checkpoint)
-    method = method or AnnealedSparseVI()
+    method = method or default_construction(model)
     check_method(method)
     check_can_start(method, start, size)
     with one_blas_thread(), time_limit(max_time) as limit:
@@ -134,7 +134,7 @@ def build_path(
     max_time = checked_positive("max_time", max_time)
     seed = checked_seed(seed)
     check_folder(checkpoint)
-    method = method or AnnealedSparseVI()
+    method = method or default_construction(model)
     check_method(method)
     passed: dict[int, WeightedPoints] = {}
     with one_blas_thread(), time_limit(max_time) as limit:

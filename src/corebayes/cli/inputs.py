@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corebayes as cb
+from corebayes.adapters.formula import ALIASES, mixed
 from corebayes.constructions import Construction, exported
 from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import as_limit
 from corebayes.data.npy_header import check_archive
-from corebayes.data.parquet_files import is_address
+from corebayes.data.parquet_files import is_address, read_parquet
+from corebayes.files.reading import check_regular, first_line
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, rows_of, stored_design
 from corebayes.formula.tokens import shorten
@@ -34,6 +36,7 @@ class ModelOptions(NamedTuple):
     noise_sd: float | None = None
     df: float | None = None
     dispersion: float | None = None
+    group_sd: float | None = None
 
 
 class Columns(NamedTuple):
@@ -71,8 +74,12 @@ SUFFIXES = (".parquet", ".csv", ".npz", ".npy")
 IN_MEMORY = (".csv", ".npz")
 
 
-def make_model(name: str, options: ModelOptions) -> Model:
-    """The model of this name, or an error that lists the names there are."""
+def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) -> Model:
+    """The model of this name, or an error that lists the names there are.
+
+    Regressions `by_formula` may have the names of Bambi and R: gaussian has a target there.
+    """
+    name = ALIASES.get(name, name) if by_formula else name
     constructor, settings = _named(name, MODELS, "model")
     arguments: dict[str, Any] = {**settings, "prior": cb.Normal(0.0, options.prior_sd)}
     if issubclass(constructor, GLM):
@@ -91,6 +98,24 @@ def make_model(name: str, options: ModelOptions) -> Model:
         argument = constructor.flags[option]
         arguments[argument] = value**2 if argument == "cov" else value
     return constructor(**arguments)
+
+
+def with_groups(model: Model, data: Rows, options: ModelOptions, *, name: str) -> Model:
+    """The model with the group terms of the formula that made the rows, if it has any."""
+    if options.group_sd is not None and not options.group_sd > 0.0:
+        raise ValueError(f"--group-sd must be positive, got {options.group_sd:g}")
+    if data.design is None or not isinstance(model, GLM):
+        if options.group_sd is not None:
+            raise ValueError("--group-sd is for a --formula with group terms such as (1 | g)")
+        return model
+    flag = {argument: flag for flag, argument in model.flags.items()}.get(model.learnable or "")
+    return mixed(
+        model,
+        data,
+        group_sd=None if options.group_sd is None else cb.HalfNormal(options.group_sd),
+        unsaid=flag is not None and getattr(options, flag) is None,
+        named=name in ALIASES,
+    )
 
 
 def make_method(name: str) -> Construction:
@@ -202,10 +227,7 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
         raise ValueError(f"--formula is for tables with names, .csv or .parquet, not {path}")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    if path.suffix == ".csv":
-        table = _read_csv(path)
-    else:
-        table = import_pyarrow("pyarrow.parquet").read_table(path)
+    table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path))
     if columns.formula is not None:
         return design_rows(columns.formula, table, counts=columns.counts)
     assert columns.design is not None
@@ -214,11 +236,11 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
 
 def _read_csv(path: Path) -> Any:
     pyarrow = import_pyarrow()
+    check_regular(path)
     try:
         return import_pyarrow("pyarrow.csv").read_csv(path)
     except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"cannot read {path} as csv: {reason}") from error
+        raise ValueError(f"cannot read {path} as csv: {first_line(error)}") from error
 
 
 def _read_npz(path: Path, columns: Columns) -> Rows:
@@ -241,14 +263,14 @@ def _read_npz(path: Path, columns: Columns) -> Rows:
 
 def _load_numpy(path: Path) -> dict[str, Any]:
     """The arrays of a .npz. Pickled objects are never loaded."""
+    check_regular(path)
     try:
         with path.open("rb") as file:
             check_archive(file, as_limit())
             return dict(np.load(file, allow_pickle=False))
     except Exception as error:
         # A damaged file makes NumPy stumble in many ways that mean the same to the caller.
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"cannot read {path} as npz: {reason:.300}") from error
+        raise ValueError(f"cannot read {path} as npz: {first_line(error)}") from error
 
 
 def _named(name: str, choices: dict[str, Any], kind: str) -> Any:

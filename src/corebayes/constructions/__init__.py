@@ -1,13 +1,15 @@
 """Constructions: how a coreset is found. One file and one line here each."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corebayes.constructions.construction import Construction as Construction
 from corebayes.constructions.construction import Info as Info
+from corebayes.models.mixed import MixedRegression
 
 # isort: off
 # The order of legends and lists: kin beside kin, the baselines last.
 from corebayes.constructions.annealed import AnnealedSparseVI as AnnealedSparseVI
+from corebayes.constructions.grouped_pursuit import GroupedPursuit as GroupedPursuit
 from corebayes.constructions.sparse_vi import SparseVI as SparseVI
 from corebayes.constructions.l1 import L1 as L1
 from corebayes.constructions.orthogonal_pursuit import OrthogonalPursuit as OrthogonalPursuit
@@ -19,6 +21,14 @@ from corebayes.constructions.coreset_mcmc import CoresetMCMC as CoresetMCMC
 from corebayes.constructions.pseudo_coreset import PseudoCoreset as PseudoCoreset
 from corebayes.constructions.importance_sampling import ImportanceSampling as ImportanceSampling
 from corebayes.constructions.uniform import Uniform as Uniform
+
+
+def default_construction(model: Any) -> Construction:
+    """What `build` does when no method is named."""
+    # A mixed model knows its structure only when it is bound.
+    if isinstance(model, MixedRegression) or getattr(model, "structure", None) is not None:
+        return GroupedPursuit()
+    return AnnealedSparseVI()
 
 
 def exported() -> dict[str, type[Construction]]:

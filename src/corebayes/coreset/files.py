@@ -26,7 +26,8 @@ from corebayes.data.footer import FOOTER_SHARE, check_pages, footer_bytes
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import FileLimitError, as_limit, check_within
 from corebayes.files.atomic import write_atomically
-from corebayes.models import BUILT_IN, UNITS, from_config
+from corebayes.files.reading import check_regular, first_line, printable
+from corebayes.models import BUILT_IN, UNITS, MixedRegression, from_config
 from corebayes.types import Block, Model, WeightedPoints
 
 FORMAT = 1
@@ -39,6 +40,9 @@ COPIES_OF_A_COLUMN = 3
 PRIOR_MATRICES = 4
 # Bytes for each list and object in the JSON: steps of the trace, rows of a covariance.
 CONTAINER_BYTES = 1000
+
+# Models that a file can hold.
+REBUILT = (*BUILT_IN, MixedRegression.__name__, UNITS)
 
 Columns = Mapping[str, NDArray[Any]]
 Content = dict[str, Any]
@@ -168,21 +172,30 @@ def _rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Mo
     if model is not None:
         if type(model).__name__ != name or model.dim != dim:
             raise ValueError(
-                f"{path} is for a {_printable(name)} with {dim} parameters, "
+                f"{path} is for a {printable(name)} with {dim} parameters, "
                 f"not for a {type(model).__name__} with {model.dim}"
             )
         return model
-    if config is None or name not in (*BUILT_IN, UNITS):
+    if config is None or name not in REBUILT:
         raise ValueError(
-            f"{path} is for a {_printable(name)}, whose functions a file cannot hold: "
+            f"{path} is for a {printable(name)}, whose functions a file cannot hold: "
             "pass the model as well, load(path, model=...)"
         )
-    what = f"{path} has a model of {dim:,} parameters"
-    check_within(limit, 8 * PRIOR_MATRICES * dim**2, what)
     try:
-        if len(config["names"]) != dim or type(config.get("intercept", False)) is not bool:
+        # The prior of a mixed model has matrices of the fixed effects alone.
+        mixed = name == MixedRegression.__name__
+        num_names = len(config["columns" if mixed else "names"])
+        what = f"{path} has a model of {num_names if mixed else dim:,} parameters"
+        check_within(limit, 8 * PRIOR_MATRICES * (num_names if mixed else dim) ** 2, what)
+        regression = config["family"]["config"] if mixed else config
+        if type(regression.get("intercept", False)) is not bool:
+            raise ValueError("its intercept is neither there nor not")
+        made = from_config(name, config) if mixed or num_names == dim else None
+        if made is None or made.dim != dim:
             raise ValueError(f"it does not have the {dim:,} names of its parameters")
-        return from_config(name, config)
+        return made
+    except FileLimitError:
+        raise
     except Exception as error:
         raise CorruptFile(
             f"{path}: its model {name!r} cannot be made again: {first_line(error)}"
@@ -218,11 +231,12 @@ def _to_arrow(pyarrow: Any, values: NDArray[Any]) -> Any:
 
 def _read(path: str | os.PathLike[str], limit: int) -> tuple[Content, Columns]:
     """JSON and columns of a file whose SHA-256 is right."""
-    try:
-        file = open(path, "rb")  # noqa: SIM115 - closed below; only this line may find no file
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no coreset file {path}") from None
-    with file:
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no coreset file {path}")
+    check_regular(path)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder, and no coreset file")
+    with open(path, "rb") as file:
         if file.read(4) != b"PAR1":
             raise CorruptFile(f"{path} is not a Parquet file, so no coreset that `save` wrote")
         # Whatever a damaged file makes the reader stumble over, it means the same to the caller.
@@ -262,7 +276,7 @@ def _opened(path: Any, file: BinaryIO, limit: int) -> Any:
     for column in source.schema_arrow:
         kind = column.type
         if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
-            raise ValueError(f"a column holds {_printable(str(kind))[:100]}, not numbers")
+            raise ValueError(f"a column holds {printable(str(kind))[:100]}, not numbers")
     rows, columns = source.metadata.num_rows, source.metadata.num_columns
     what = f"{path} has {rows:,} rows of {columns:,} columns"
     check_within(limit, 8 * rows * (columns + COPIES_OF_A_COLUMN), what)
@@ -302,17 +316,6 @@ def _decoded(source: Any) -> Columns:
         if columns[name].size != source.metadata.num_rows:
             raise ValueError("a column does not have as many rows as the file says")
     return columns
-
-
-def first_line(error: Exception) -> str:
-    """The first line of a message, which may quote what is in the file."""
-    text = f"there is no entry {error}" if isinstance(error, LookupError) else str(error)
-    return _printable((text.splitlines() or [type(error).__name__])[0][:300])
-
-
-def _printable(text: str) -> str:
-    """Without what would move a terminal's cursor."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _digest(content: Content, columns: Columns) -> str:

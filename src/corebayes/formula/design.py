@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,7 +18,8 @@ from corebayes.formula.coding import Scoped, scope_terms
 from corebayes.formula.columns import Categories, Numbers, as_categories, open_frame, read
 from corebayes.formula.evaluate import Columns, evaluate, find_states
 from corebayes.formula.functions import coding_of, transform_of
-from corebayes.formula.parser import parse
+from corebayes.formula.groups import Group, codes_of, find_levels
+from corebayes.formula.parser import GroupPart, Term, parse
 from corebayes.formula.splines import BSpline
 from corebayes.formula.transforms import Scale, State
 from corebayes.formula.tree import Call, Column, Node, columns_of, label, show
@@ -47,6 +48,8 @@ class Design:
     factors: tuple[Factor, ...]
     terms: tuple[Scoped, ...]
     states: Mapping[str, State]
+    groups: tuple[Group, ...] = ()
+    """What (1 | g) and its like name, each once."""
 
     @classmethod
     def fit(cls, formula: str, frame: Any) -> Design:
@@ -55,17 +58,46 @@ class Design:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        return tuple(itertools.chain.from_iterable(self._names))
+        """Of X: the columns of the terms, those that only groups have slopes of, group codes."""
+        return (*self.fixed_names, *self.slope_names, *self.group_names)
 
     @cached_property
-    def _names(self) -> list[list[str]]:
+    def fixed_names(self) -> tuple[str, ...]:
+        return tuple(itertools.chain.from_iterable(self._names_of(self.terms)))
+
+    @cached_property
+    def slope_names(self) -> tuple[str, ...]:
+        """Columns that groups have slopes of and the formula no term."""
+        effects = dict.fromkeys(itertools.chain.from_iterable(self.effects))
+        return tuple(name for name in effects if name not in ("1", *self.fixed_names))
+
+    @cached_property
+    def group_names(self) -> tuple[str, ...]:
+        """Columns of codes; a column that is also a term, as in x + (1 | x), has its name."""
+        others = {*self.fixed_names, *self.slope_names}
+        return tuple(f"{group.name}{' group' * (group.name in others)}" for group in self.groups)
+
+    @cached_property
+    def effects(self) -> tuple[tuple[str, ...], ...]:
+        """The effects of each group: 1 for the constant, else names of columns."""
+        named = [self._names_of(group.terms) for group in self.groups]
+        return tuple(
+            tuple(
+                dict.fromkeys(
+                    name if term else "1"
+                    for term, names in zip(group.terms, columns, strict=True)
+                    for name in names
+                )
+            )
+            for group, columns in zip(self.groups, named, strict=True)
+        )
+
+    def _names_of(self, terms: tuple[Scoped, ...]) -> list[list[str]]:
         """The names of the columns of each term; a category of one level may make none."""
-        labels = {
-            part: self._labels(*part) for part in {part for term in self.terms for part in term}
-        }
+        labels = {part: self._labels(*part) for part in {part for term in terms for part in term}}
         names: list[list[str]] = []
         total = 0
-        for term in self.terms:
+        for term in terms:
             width = math.prod(len(labels[part]) for part in term)
             total += width
             if total > MAX_COLUMNS:
@@ -83,16 +115,20 @@ class Design:
     def needs(self) -> list[str]:
         """The columns of a table that the design is computed from."""
         nodes = [self.target, *(factor.node for factor in self.factors)]
-        return list(dict.fromkeys(name for node in nodes for name in columns_of(node)))
+        grouped = (name for group in self.groups for name in group.columns)
+        return list(dict.fromkeys((*(n for node in nodes for n in columns_of(node)), *grouped)))
 
     def apply(self, columns: Columns) -> Array:
         """The matrix X of these rows."""
-        num_rows = _length(columns)
-        X = np.empty((num_rows, len(self.column_names)))
+        num_rows, places = _length(columns), {n: k for k, n in enumerate(self.column_names)}
+        X = np.empty((num_rows, len(places)))
+        for name, group in zip(self.group_names, self.groups, strict=True):
+            X[:, places.pop(name)] = codes_of(group, columns)
         encoded: dict[tuple[int, bool], Array] = {}
-        place = 0
-        for term, names in zip(self.terms, self._names, strict=True):
-            if not names:
+        terms = (*self.terms, *(term for group in self.groups for term in group.terms if term))
+        for term, names in zip(terms, self._names_of(terms), strict=True):
+            # A column that two terms make is the same in both.
+            if not any(name in places for name in names):
                 continue
             product = np.ones((num_rows, 1))
             for part in term:
@@ -100,8 +136,9 @@ class Design:
                     encoded[part] = self._encode(*part, columns)
                 wide = encoded[part][:, :, np.newaxis] * product[:, np.newaxis, :]
                 product = wide.reshape(num_rows, -1)
-            X[:, place : place + product.shape[1]] = product
-            place += product.shape[1]
+            for name, values in zip(names, product.T, strict=True):
+                if name in places:
+                    X[:, places.pop(name)] = values
         return X
 
     def target_of(self, columns: Columns) -> Array:
@@ -123,7 +160,17 @@ class Design:
         check_names(self.column_names)
 
     def to_data(self) -> dict[str, Any]:
+        """Plain JSON; one without groups is as it was before there were any."""
+        grouped = [
+            {
+                "columns": list(group.columns),
+                "levels": [list(values) for values in zip(*group.levels, strict=True)],
+                "terms": [[list(part) for part in term] for term in group.terms],
+            }
+            for group in self.groups
+        ]
         return {
+            **({"groups": grouped} if grouped else {}),
             "formula": self.formula,
             "target": tree.to_data(self.target),
             "factors": [
@@ -171,20 +218,40 @@ class Design:
 
 def look(formula: str, frame: Any, *, ignore: str | None = None) -> tuple[Design, Columns]:
     """The design of a formula, and the columns that were read for it; `.` leaves `ignore` out."""
-    target, terms = parse(formula, open_frame(frame).names, ignore)
-    nodes = {show(node): node for term in terms for node in term}
+    target, terms, parts = parse(formula, open_frame(frame).names, ignore)
+    written = [*terms, *(term for part in parts for term in part.terms)]
+    nodes = {show(node): node for term in written for node in term}
     everything = (target, *nodes.values())
-    columns = read(frame, [name for node in everything for name in columns_of(node)])
+    grouped = [name for part in parts for name in part.columns]
+    columns = read(frame, [*(name for node in everything for name in columns_of(node)), *grouped])
     states: dict[str, State] = {}
     for node in everything:
         find_states(node, columns, states)
     factors = tuple(Factor(node, _levels(node, columns)) for node in nodes.values())
     places = {name: place for place, name in enumerate(nodes)}
-    numbered = [[places[show(node)] for node in term] for term in terms]
-    scoped = scope_terms(numbered, [spans_one(factor) for factor in factors])
-    design = Design(formula, target, factors, tuple(scoped), states)
+
+    def scoped(terms: list[Term]) -> list[Scoped]:
+        numbered = [[places[show(node)] for node in term] for term in terms]
+        return scope_terms(numbered, [spans_one(factor) for factor in factors])
+
+    groups = tuple(
+        Group(names, find_levels(names, columns), tuple(dict.fromkeys(effects)))
+        for names, effects in _joined(parts, scoped).items()
+    )
+    design = Design(formula, target, factors, tuple(scoped(terms)), states, groups)
     design.check()
     return design, columns
+
+
+def _joined(
+    parts: list[GroupPart], scoped: Callable[[list[Term]], list[Scoped]]
+) -> dict[tuple[str, ...], list[Scoped]]:
+    """(1 | g) + (0 + x | g) is (1 + x | g), since effects are independent; b:a is a:b."""
+    joined: dict[frozenset[str], tuple[tuple[str, ...], list[Scoped]]] = {}
+    for names, terms in parts:
+        # Each part is coded on its own: (0 + C(s) | g) has all the levels of s.
+        joined.setdefault(frozenset(names), (names, []))[1].extend(scoped(terms))
+    return dict(joined.values())
 
 
 def _length(columns: Columns) -> int:

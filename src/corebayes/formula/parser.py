@@ -1,43 +1,28 @@
 """From the text of a formula to its terms: an own tokenizer and recursive descent.
 
     formula     operand ~ sum
-    sum         [+|-] product {+|- product}           0 is -1
+    sum         [+|-] part {+|- part}                 0 is -1
+    part        product | (sum | groups)              a group term, only in the outermost sum
+    groups      name {: name} {/ name {: name}}       a/b is a and a:b; || is the same as |
     product     interaction {*|/ interaction}         a*b = a + b + a:b, a/b = a + a:b
     interaction power {: power}
     power       atom [** whole number]                ^ is the same
     atom        (sum) | 1 | . | name | `name` | function(expression, option=value, …)
 
-Expressions, inside of functions, are arithmetic: + - * / // % ** and comparisons. Whatever else is
-written is an error of one sentence that names it.
+Whatever else is written is an error of one sentence that names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from corebayes.data.columns import find
-from corebayes.formula.functions import SUMS, TREATMENTS, check, check_function
-from corebayes.formula.tokens import Token, shorten, split
-from corebayes.formula.tree import (
-    COMPARISON,
-    MAX_DEPTH,
-    MAX_TEXT,
-    PRECEDENCE,
-    UNARY,
-    Binary,
-    Call,
-    Column,
-    Literal,
-    Node,
-    Unary,
-    columns_of,
-    scalar,
-    show,
-)
+from corebayes.formula.expressions import Reader
+from corebayes.formula.functions import check
+from corebayes.formula.tokens import Token, shorten
+from corebayes.formula.tree import MAX_TEXT, Column, Node, columns_of, show
 
 MAX_TERMS, MAX_FACTORS = 10_000, 8
-CONSTANTS: dict[str, bool | None] = {"True": True, "False": False, "None": None}
 
 Term = tuple[Node, ...]
 # A term is told by its factors as they are written, whatever their order.
@@ -45,10 +30,19 @@ Terms = dict[frozenset[str], Term]
 INTERCEPT: Terms = {frozenset(): ()}
 
 
+class GroupPart(NamedTuple):
+    """Effects that every group has of its own: (1 + x | g)."""
+
+    columns: tuple[str, ...]
+    """Whose values make the groups; several for a:b."""
+    terms: list[Term]
+
+
 class Formula(NamedTuple):
     target: Node
     terms: list[Term]
     """In the order of their columns: fewer factors first; the intercept has none."""
+    groups: list[GroupPart]
 
 
 def parse(text: str, names: tuple[str, ...], ignore: str | None = None) -> Formula:
@@ -59,7 +53,7 @@ def parse(text: str, names: tuple[str, ...], ignore: str | None = None) -> Formu
         raise ValueError(
             f"the formula has {len(text):,} characters; at most {MAX_TEXT:,} are allowed"
         )
-    reader = _Reader(text, names)
+    reader = _TermReader(text, names)
     if reader.symbols().count("~") != 1 or reader.symbols()[0] == "~":
         raise ValueError(
             f"the formula {shorten(text)} has no left side or several: write it as 'y ~ x1 + x2'"
@@ -73,57 +67,35 @@ def parse(text: str, names: tuple[str, ...], ignore: str | None = None) -> Formu
     reader.expect("~")
     taken = {*columns_of(target), ignore}
     reader.others = [name for name in names if name not in taken]
-    terms = reader.sum(INTERCEPT)
-    if reader.peek():
-        raise reader.unexpected()
-    return Formula(target, sorted(terms.values(), key=len))
+    start = reader.position
+    terms = reader.right_side()
+    grouped = {name for part in reader.groups for name in part.columns}
+    if grouped and "." in reader.symbols()[start:]:
+        # What rows are grouped by is none of the others that `.` stands for.
+        reader.others = [name for name in reader.others if name not in grouped]
+        reader.position = start
+        terms = reader.right_side()
+    return Formula(target, ordered(terms), reader.groups)
 
 
-class _Reader:
-    """The tokens of a formula and how far they are read."""
+def ordered(terms: Terms) -> list[Term]:
+    return sorted(terms.values(), key=len)
+
+
+class _TermReader(Reader):
+    """The terms of a formula."""
 
     def __init__(self, text: str, names: tuple[str, ...]) -> None:
-        self.text, self.names = text, names
+        super().__init__(text, names)
         self.others: list[str] = []
-        self.tokens = split(text)
-        self.position = self.depth = 0
+        self.groups: list[GroupPart] = []
 
-    def symbols(self) -> list[str]:
-        return [token.text if token.kind == "symbol" else "" for token in self.tokens]
-
-    def peek(self, ahead: int = 0) -> str:
-        """The text of a token that is a symbol; a blank for others, nothing at the end."""
-        token = self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
-        return token.text if token.kind in ("symbol", "end") else " "
-
-    def take(self) -> Token:
-        self.position += 1
-        return self.tokens[self.position - 1]
-
-    def accept(self, *symbols: str) -> str:
-        return self.take().text if self.peek() in symbols else ""
-
-    def expect(self, symbol: str) -> None:
-        if not self.accept(symbol):
-            raise self.unexpected(f", where {symbol!r} should be")
-
-    def unexpected(self, where: str = "") -> ValueError:
-        token = self.tokens[self.position]
-        found = repr(token.text[:60]) if token.text else "the end"
-        return ValueError(
-            f"the formula {shorten(self.text)} has {found} at character {token.place + 1}{where}"
-        )
-
-    def nested(self, read: Callable[[], Any]) -> Any:
-        """What is read one level deeper."""
-        self.depth += 1
-        if self.depth > MAX_DEPTH // 2:
-            raise ValueError(f"the formula is nested more than {MAX_DEPTH // 2} deep")
-        result = read()
-        self.depth -= 1
-        return result
-
-    # Terms
+    def right_side(self) -> Terms:
+        self.groups = []
+        terms = self.sum(INTERCEPT)
+        if self.peek():
+            raise self.unexpected()
+        return terms
 
     def sum(self, start: Terms) -> Terms:
         terms = dict(start)
@@ -135,6 +107,11 @@ class _Reader:
                 minus = not minus
                 self.take()
                 part = INTERCEPT
+            elif bar := self.bar():
+                if minus or self.depth:
+                    raise self.misplaced(bar)
+                self.group_term()
+                part = Terms()
             else:
                 part = self.product()
             if minus and part.keys() == INTERCEPT.keys() and not start:
@@ -206,8 +183,6 @@ class _Reader:
     def atom(self) -> Terms:
         if self.accept("("):
             terms = self.nested(lambda: self.sum({}))
-            if self.peek() == "|":
-                raise ValueError("group terms such as (1 | g) are not supported yet")
             self.expect(")")
             return terms
         if self.accept("."):
@@ -224,99 +199,59 @@ class _Reader:
         check(node)
         return {frozenset((show(node),)): (node,)}
 
-    # Expressions
+    # Groups
 
-    def expression(self, least: int = 0) -> Node:
-        if sign := self.accept("-", "+"):
-            node: Node = Unary(sign, self.nested(lambda: self.expression(UNARY)))
-        else:
-            node = self.operand()
-        while PRECEDENCE.get(self.peek(), -1) >= least:
-            operator = self.take().text
-            binds = PRECEDENCE[operator]
-            right = UNARY if operator == "**" else binds + 1
-            node = Binary(operator, node, self.nested(lambda least=right: self.expression(least)))
-            if binds == COMPARISON and PRECEDENCE.get(self.peek()) == COMPARISON:
-                raise self.unexpected(": comparisons do not follow one another")
-        return node
+    def bar(self) -> Token | None:
+        """The | of the group term that begins here, if one does."""
+        depth = 0
+        for token in self.tokens[self.position :]:
+            if token.kind == "symbol":
+                depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+                if depth == 1 and token.text in ("|", "||"):
+                    return token
+            if depth < 1:
+                return None
+        return None
 
-    def operand(self) -> Node:
-        if self.accept("("):
-            node = self.nested(self.expression)
-            self.expect(")")
-            return node
-        if self.accept("["):
-            return self.items()
-        kind, text, _ = self.tokens[self.position]
-        if kind in ("number", "text"):
-            return Literal(self.literal())
-        if kind not in ("name", "quoted"):
-            raise self.unexpected()
-        self.take()
-        if self.peek() == "(" and kind == "name":
-            check_function(text)
-            return self.nested(lambda: self.call(text))
-        if kind == "name" and text in CONSTANTS and text not in self.names:
-            return Literal(CONSTANTS[text])
-        if "." in text and kind == "name" and text not in self.names:
-            raise ValueError(
-                f"{text[:60]!r} would be an attribute, which formulas do not have; "
-                "a column of that name is written in backquotes"
-            )
-        find(text, self.names, f"formula {shorten(self.text)}")
-        return Column(text)
-
-    def call(self, function: str) -> Node:
+    def group_term(self) -> None:
         self.expect("(")
-        arguments: list[Node] = []
-        options: dict[str, Node] = {}
-        while not self.accept(")"):
-            if arguments or options:
-                self.expect(",")
-                if self.accept(")"):
-                    break
-            token = self.tokens[self.position]
-            if token.kind == "name" and self.peek(1) == "=":
-                self.position += 2
-                if token.text in options:
-                    raise ValueError(f"{function}(): {token.text!r} is given twice")
-                options[token.text] = self.value(function)
-            elif options:
-                raise self.unexpected(": an argument without a name after one with a name")
-            else:
-                arguments.append(self.value(function) if arguments else self.expression())
-        return Call(function, tuple(arguments), tuple(options.items()))
+        if self.peek() in ("|", "||"):
+            raise ValueError(
+                f"a group term of the formula {shorten(self.text)} has nothing before the "
+                f"{self.peek()}: write (1 | g), or (1 + x | g) for slopes as well"
+            )
+        terms = self.nested(lambda: self.sum(INTERCEPT))
+        if not self.accept("|", "||"):
+            raise self.unexpected(", where '|' should be")
+        if not terms:
+            raise ValueError(
+                f"a group term of the formula {shorten(self.text)} has no effects before the |: "
+                "write (1 | g), or (0 + x | g) for slopes alone"
+            )
+        columns: tuple[str, ...] = ()
+        while True:
+            columns = (*columns, *(name for name in self.group() if name not in columns))
+            self.groups.append(GroupPart(columns, ordered(terms)))
+            if not self.accept("/"):
+                break
+        self.expect(")")
 
-    def value(self, function: str) -> Node:
-        """An option; that of C() may be the name of a coding."""
-        token = self.tokens[self.position]
-        if function == "C" and token.text in (*SUMS, *TREATMENTS) and self.peek(1) != "(":
-            return Column(self.take().text)
-        return self.expression()
-
-    def items(self) -> Literal:
-        values: list[Any] = []
-        while not self.accept("]"):
-            if values:
-                self.expect(",")
-                if self.accept("]"):
-                    break
-            values.append(self.literal())
-        return Literal(tuple(values))
-
-    def literal(self) -> Any:
-        minus = bool(self.accept("-"))
-        kind, text, _ = self.tokens[self.position]
-        if kind == "name" and text in CONSTANTS:
+    def group(self) -> list[str]:
+        """Columns with : between them."""
+        names: list[str] = []
+        while not names or self.accept(":"):
+            kind, text, _ = self.tokens[self.position]
+            if kind not in ("name", "quoted"):
+                raise self.unexpected(", where the column of a group should be")
             self.take()
-            return CONSTANTS[text]
-        if kind not in ("number", "text") or (minus and kind == "text"):
-            raise self.unexpected(", where a number or a text should be")
-        self.take()
-        if kind == "text":
-            return text[1:-1]
-        value = scalar(int(text) if text.isdecimal() and len(text) < 19 else float(text))
-        return -value if minus and isinstance(value, int | float) else value
+            if self.peek() == "(":
+                raise ValueError(
+                    f"the groups of a group term are the values of a column, not of {text[:60]}(): "
+                    "make a column of it first, and write (1 | g); groups need no C()"
+                )
+            find(text, self.names, f"formula {shorten(self.text)}")
+            names.append(text)
+        return names
 
 
 def _new(terms: Terms, known: Terms) -> Terms:

@@ -9,23 +9,28 @@ from corebayes.formula import tree
 from corebayes.formula.coding import Scoped
 from corebayes.formula.design import MAX_COLUMNS, Design, Factor, is_coded, spans_one
 from corebayes.formula.functions import check, coding_of, transform_of
+from corebayes.formula.groups import Group
 from corebayes.formula.parser import MAX_FACTORS
 from corebayes.formula.transforms import State
 from corebayes.formula.tree import Column, Node, label, show, walk
 
+# More groups than any coreset has rows for.
+MAX_LEVELS = 10_000_000
 PARTS = {"formula", "target", "factors", "terms", "states"}
 
 
 def read_design(data: Any) -> Design:
     """The design, or an error that says what is wrong with it."""
     parts = _checked(data, dict, "the design")
-    if set(parts) != PARTS:
+    if set(parts) - {"groups"} != PARTS:
         raise ValueError(f"it must have {', '.join(sorted(PARTS))}, and no more")
     target = _node(parts["target"])
     factors = tuple(_factor(entry) for entry in _checked(parts["factors"], list, "factors"))
     terms = tuple(_term(term, factors) for term in _checked(parts["terms"], list, "terms"))
     states = _states(parts["states"], [target, *(factor.node for factor in factors)])
-    design = Design(_checked(parts["formula"], str, "formula"), target, factors, terms, states)
+    groups = _groups(parts.get("groups", []), factors)
+    text = _checked(parts["formula"], str, "formula")
+    design = Design(text, target, factors, terms, states, groups)
     design.check()
     return design
 
@@ -66,6 +71,31 @@ def _term(entry: Any, factors: tuple[Factor, ...]) -> Scoped:
             raise ValueError("only categories are coded with a level less")
         term.append((number, reduced))
     return tuple(term)
+
+
+def _groups(data: Any, factors: tuple[Factor, ...]) -> tuple[Group, ...]:
+    groups: list[Group] = []
+    for entry in _checked(data, list, "groups"):
+        parts = _checked(entry, dict, "a group")
+        if set(parts) != {"columns", "levels", "terms"}:
+            raise ValueError("a group must have columns, levels and terms, and no more")
+        names = _checked(parts["columns"], list, "the columns of a group", MAX_FACTORS)
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise ValueError("the columns of a group must be names")
+        terms = tuple(_term(term, factors) for term in _checked(parts["terms"], list, "effects"))
+        # One list for each column, since a file may have many groups but not many lists.
+        values = [
+            tuple(map(tree.scalar, _checked(column, list, "levels of groups", MAX_LEVELS)))
+            for column in _checked(parts["levels"], list, "levels", MAX_FACTORS)
+        ]
+        levels = tuple(zip(*values, strict=True))
+        complete = len(values) == len(names) and not any(None in column for column in values)
+        if not levels or not terms or not complete or len(set(levels)) < len(levels):
+            raise ValueError("groups must have effects, and levels that differ")
+        groups.append(Group(tuple(names), levels, terms))
+    if len({frozenset(group.columns) for group in groups}) < len(groups):
+        raise ValueError("there are two groups of the same columns")
+    return tuple(groups)
 
 
 def _states(data: Any, nodes: list[Node]) -> dict[str, State]:

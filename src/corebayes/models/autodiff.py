@@ -17,16 +17,18 @@ import numpy as np
 
 from corebayes.types import Array, Block
 
-SMALLEST = 32
+SMALLEST, LARGE = 32, 1024
 
 
 class JaxDerivatives(NamedTuple):
-    """Gradient and Hessian of Σ_n w_n f_n at θ, and of the log prior."""
+    """Gradient and Hessian of Σ_n w_n f_n at θ, and of the log prior; and log π_0 + Σ_n w_n f_n as
+    a function of θ, fields and weights for JAX to trace."""
 
     gradient: Callable[[Array, Block, Array], Array]
     hessian: Callable[[Array, Block, Array], Array]
     log_prior_gradient: Callable[[Array], Array]
     log_prior_hessian: Callable[[Array], Array]
+    log_density: Callable[[Any, Any, Any], Any]
 
 
 def jax_derivatives(
@@ -44,6 +46,9 @@ def jax_derivatives(
     def weighted(theta: Any, fields: dict[str, Any], weights: Any) -> Any:
         return weights @ log_likelihood(theta[None, :], Block(fields))[:, 0]
 
+    def log_density(theta: Any, fields: dict[str, Any], weights: Any) -> Any:
+        return weighted(theta, fields, weights) + prior(theta)
+
     def prior(theta: Any) -> Any:
         return log_prior(theta[None, :])[0]
 
@@ -55,9 +60,9 @@ def jax_derivatives(
 
     def of_rows(function: Any) -> Callable[[Array, Block, Array], Array]:
         def evaluate(theta: Array, block: Block, weights: Array) -> Array:
-            fields, padded = _padded(block, weights)
+            fields, filled = padded(block, weights)
             with float64():
-                return np.asarray(function(theta, fields, padded), dtype=np.float64)
+                return np.asarray(function(theta, fields, filled), dtype=np.float64)
 
         return evaluate
 
@@ -68,8 +73,9 @@ def jax_derivatives(
 
         return evaluate
 
+    of_likelihood = of_rows(functions[0]), of_rows(functions[1])
     return JaxDerivatives(
-        of_rows(functions[0]), of_rows(functions[1]), of_prior(functions[2]), of_prior(functions[3])
+        *of_likelihood, of_prior(functions[2]), of_prior(functions[3]), log_density
     )
 
 
@@ -104,9 +110,11 @@ def float64() -> AbstractContextManager[Any]:
     return jax.enable_x64(True)
 
 
-def _padded(block: Block, weights: Array) -> tuple[dict[str, Array], Array]:
-    """Fields and weights of a number of rows that is a power of two."""
+def padded(block: Block, weights: Array) -> tuple[dict[str, Array], Array]:
+    """Fields and weights of one of few numbers of rows: a power of two, or many times 1,024."""
     size = max(SMALLEST, 1 << (len(block) - 1).bit_length())
+    if size > LARGE:
+        size = -(-len(block) // LARGE) * LARGE
     missing = size - len(block)
     fields = {
         name: np.concatenate([values, np.repeat(values[:1], missing, axis=0)])

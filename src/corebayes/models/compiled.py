@@ -140,6 +140,8 @@ def log1p(x: float) -> float:
     return log(u) + (x - (u - 1.0)) / u
 
 
+# numba's decorator for one signature, given numba and the options.
+Decorate = Callable[..., Any]
 # A family overwrites η by f(η, y): flat arrays of one length, two constants, two arrays to work in.
 Kernel = Callable[[Array, Array, float, float, Array, Array], None]
 
@@ -252,7 +254,17 @@ _lock = threading.Lock()
 
 def _function(operation: str, kernel: Kernel) -> Any:
     """One operation with one kernel, compiled by the first thread that asks."""
-    function = _functions.get((operation, kernel))
+    return compiled_once(operation, (kernel,), MAKERS[operation], _njit_for(operation))
+
+
+def compiled_once(
+    operation: str, kernels: tuple[Kernel, ...], make: Callable[..., Any], decorate: Decorate
+) -> Any:
+    """`make(*kernels, checksum)`, compiled by the first thread that asks.
+
+    `decorate(numba, **options)` is numba's decorator, for one signature.
+    """
+    function = _functions.get((operation, kernels[0]))
     if function is not None:
         return function
     if not available():
@@ -261,30 +273,41 @@ def _function(operation: str, kernel: Kernel) -> Any:
             "and do not set COREBAYES_NUMBA=0 or NUMBA_DISABLE_JIT"
         )
     with _lock:
-        if (operation, kernel) not in _functions:
-            _functions[operation, kernel] = _compile(operation, kernel)
-        return _functions[operation, kernel]
+        if (operation, kernels[0]) not in _functions:
+            compiled = _compile(operation, kernels, make, decorate)
+            _functions[operation, kernels[0]] = compiled
+        return _functions[operation, kernels[0]]
 
 
-def _compile(operation: str, kernel: Kernel) -> Any:
-    """Compiled for one signature, so that a call has no types to look up."""
+def _njit_for(operation: str) -> Decorate:
+    """numba's decorator for the one signature of a loop, so that a call has no types to look up."""
+
+    def decorate(numba: Any, **options: Any) -> Any:
+        double, array = numba.types.float64, numba.types.Array
+        reads_only = operation == "weighted_sums"
+        eta = array(double, 2, "C", readonly=reads_only)
+        vectors = [array(double, 1, "A", readonly=True)] * (2 if reads_only else 1)
+        return numba.njit((eta, *vectors, double, double), **options)
+
+    return decorate
+
+
+def _compile(
+    operation: str, kernels: tuple[Kernel, ...], make: Callable[..., Any], decorate: Decorate
+) -> Any:
     numba = _taught_numba()
-    double, array = numba.types.float64, numba.types.Array
-    reads_only = operation == "weighted_sums"
-    eta = array(double, 2, "C", readonly=reads_only)
-    vectors = [array(double, 1, "A", readonly=True)] * (2 if reads_only else 1)
-    signature = (eta, *vectors, double, double)
-    _extending().register_jitable(**OPTIONS)(kernel)
-    loop = MAKERS[operation](kernel, zlib.crc32(Path(inspect.getfile(kernel)).read_bytes()))
+    for kernel in kernels:
+        _extending().register_jitable(**OPTIONS)(kernel)
+    loop = make(*kernels, zlib.crc32(Path(inspect.getfile(kernels[0])).read_bytes()))
     # numba names its symbols after the function and a counter of the process: under one name, loops
     # that two processes put into the cache would be taken for each other by a third.
-    loop.__name__ = loop.__qualname__ = f"{operation}_{kernel.__name__}"
+    loop.__name__ = loop.__qualname__ = f"{operation}_{kernels[0].__name__}"
     try:
-        return numba.njit(signature, cache=True, **OPTIONS)(loop)
+        return decorate(numba, cache=True, **OPTIONS)(loop)
     except Exception:
         # The cache cannot be read or written: no directory, a full disk, a damaged file. Had the
         # compiler failed, it will fail again.
-        return numba.njit(signature, **OPTIONS)(loop)
+        return decorate(numba, **OPTIONS)(loop)
 
 
 @cache

@@ -115,6 +115,11 @@ class CustomModel:
             return None
         return jax_derivatives(self._log_likelihood, self._log_prior, self._dim, self._first_rows)
 
+    @property
+    def jax_log_density(self) -> Callable[[Any, Any, Any], Any] | None:
+        """log π_0 + Σ_n w_n f_n of (theta, fields, weights), if JAX can follow the functions."""
+        return None if self._by_jax is None else self._by_jax.log_density
+
     def __getstate__(self) -> dict[str, Any]:
         # Compiled functions cannot be sent to another process, which compiles its own.
         return {name: value for name, value in self.__dict__.items() if name != "_by_jax"}

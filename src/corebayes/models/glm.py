@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +46,26 @@ VALUES_AT_ONCE = 1 << 20
 COMPILED_FROM = 1024
 
 
+class LearnedJet(NamedTuple):
+    """A log density at (η, u) and its derivatives in both, u the log of a constant."""
+
+    value: Array
+    eta: Array
+    u: Array
+    eta_eta: Array
+    eta_u: Array
+    u_u: Array
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GLM(NormalPriorModel):
     """A regression whose potentials depend on a row through η = xᵀθ and y alone.
 
     `intercept` appends a column of ones to X, as the last parameter.
     """
+
+    learnable: ClassVar[str | None] = None
+    """The constant that may be a parameter instead, by its logarithm u: see `learned_jet`."""
 
     intercept: bool = False
 
@@ -68,6 +82,11 @@ class GLM(NormalPriorModel):
     @property
     def kernel(self) -> compiled.Kernel | None:
         """The compiled form of `log_density`, when there is one."""
+        return None
+
+    @property
+    def slope_kernel(self) -> compiled.Kernel | None:
+        """The same for ℓ', when there is one: NUTS then runs without Python."""
         return None
 
     @property
@@ -97,6 +116,18 @@ class GLM(NormalPriorModel):
     @abstractmethod
     def derivatives(self, eta: Array, y: Array, order: int = 3) -> tuple[Array, ...]:
         """The first `order` of ℓ', ℓ'' and ℓ''' in η, for any shapes that broadcast."""
+
+    def learned_log_density(self, eta: Array, u: Array, y: Array) -> Array:
+        """ℓ(η, y) with the learnable constant e^u, without terms free of both."""
+        raise NotImplementedError
+
+    def learned_jet(self, eta: Array, u: Array, y: Array) -> LearnedJet:
+        """The same with its derivatives in η and u."""
+        raise NotImplementedError
+
+    def learned_log_base(self, y: Array) -> Array:
+        """The terms free of η and u that these leave out, shape (n,)."""
+        raise NotImplementedError
 
     @abstractmethod
     def log_base_of(self, y: Array) -> Array:

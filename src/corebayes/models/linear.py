@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from corebayes.models.base import check_positive
 from corebayes.models.conjugate import solve_gaussian
-from corebayes.models.glm import GLM
+from corebayes.models.glm import GLM, LearnedJet
 from corebayes.types import Array, Block, Gaussian
 
 
@@ -32,6 +32,8 @@ class LinearRegression(GLM):
 
     command_line = {"linear": {}}  # noqa: RUF012
     flags = {"noise_sd": "noise_sd"}  # noqa: RUF012
+
+    learnable = "noise_sd"
 
     noise_sd: float = 1.0
 
@@ -72,6 +74,20 @@ class LinearRegression(GLM):
 
     def log_base_of(self, y: Array) -> Array:
         return np.full_like(y, -0.5 * np.log(2.0 * np.pi) - np.log(self.noise_sd))
+
+    def learned_log_density(self, eta: Array, u: Array, y: Array) -> Array:
+        return -u - 0.5 * np.square(y - eta) * np.exp(-2.0 * u)
+
+    def learned_jet(self, eta: Array, u: Array, y: Array) -> LearnedJet:
+        precision = np.exp(-2.0 * u)
+        slope = (y - eta) * precision
+        square = (y - eta) * slope
+        return LearnedJet(
+            -u - 0.5 * square, slope, square - 1.0, -precision, -2.0 * slope, -2.0 * square
+        )
+
+    def learned_log_base(self, y: Array) -> Array:
+        return np.full_like(y, -0.5 * np.log(2.0 * np.pi))
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return ~np.isfinite(y), "targets must be finite numbers"

@@ -32,6 +32,10 @@ class LogisticRegression(GLM):
         return logistic_kernel
 
     @property
+    def slope_kernel(self) -> Kernel | None:
+        return logistic_slope
+
+    @property
     def stan(self) -> str | None:
         return "bernoulli_logit_lpmf(y[i] | eta[i])"
 
@@ -109,3 +113,11 @@ def logistic_kernel(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Arr
     for i in range(eta.size):
         m = y[i] * eta[i]
         eta[i] = (0.0 if m > 0.0 else m) - log1p_unit(t[i])
+
+
+def logistic_slope(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -> None:
+    """ℓ' = y / (1 + e^m)."""
+    for i in range(eta.size):
+        t[i] = exp(-abs(y[i] * eta[i]))
+    for i in range(eta.size):
+        eta[i] = y[i] * (t[i] if y[i] * eta[i] > 0.0 else 1.0) / (1.0 + t[i])

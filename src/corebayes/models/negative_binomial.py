@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel, exp, log1p_unit
-from corebayes.models.glm import GLM
+from corebayes.models.glm import GLM, LearnedJet
 from corebayes.models.poisson import not_counts
 from corebayes.models.special import log1p_exp_minus_abs, scratch, sigmoid_pair
 from corebayes.types import Array
@@ -29,6 +29,8 @@ class NegativeBinomialRegression(GLM):
     command_line = {"negative-binomial": {}}  # noqa: RUF012
     flags = {"dispersion": "dispersion"}  # noqa: RUF012
 
+    learnable = "dispersion"
+
     dispersion: float = 1.0
 
     def __post_init__(self) -> None:
@@ -42,6 +44,10 @@ class NegativeBinomialRegression(GLM):
     @property
     def kernel(self) -> Kernel | None:
         return negative_binomial_kernel
+
+    @property
+    def slope_kernel(self) -> Kernel | None:
+        return negative_binomial_slope
 
     @property
     def stan(self) -> str | None:
@@ -86,6 +92,35 @@ class NegativeBinomialRegression(GLM):
         # log Γ(y + r) / (Γ(r) y!), in the form that does not cancel for large r
         return -np.asarray(betaln(r, y + 1.0), dtype=np.float64) - np.log(y + r)
 
+    def learned_log_density(self, eta: Array, u: Array, y: Array) -> Array:
+        from scipy.special import betaln
+
+        r, x = np.exp(-u), eta + u
+        base = -np.asarray(betaln(r, y + 1.0), dtype=np.float64) - np.log(y + r)
+        return y * x - (y + r) * np.logaddexp(0.0, x) + base
+
+    def learned_jet(self, eta: Array, u: Array, y: Array) -> LearnedJet:
+        from scipy.special import digamma, polygamma
+
+        r, x = np.exp(-u), eta + u
+        sigma, rest = sigmoid_pair(x)
+        second = -(y + r) * (sigma * rest)
+        # ∂r/∂u = −r and ∂x/∂u = 1
+        more = r * (np.logaddexp(0.0, x) - digamma(y + r) + digamma(r))
+        bent = np.square(r) * (polygamma(1, y + r) - polygamma(1, r))
+        slope = y * rest - r * sigma
+        return LearnedJet(
+            self.learned_log_density(eta, u, y),
+            slope,
+            slope + more,
+            second,
+            second + r * sigma,
+            second + 2.0 * r * sigma - more + bent,
+        )
+
+    def learned_log_base(self, y: Array) -> Array:
+        return np.zeros_like(y)
+
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return not_counts(y), "counts must be 0, 1, 2, …"
 
@@ -104,3 +139,16 @@ def negative_binomial_kernel(
     for i in range(eta.size):
         x = eta[i] + log_dispersion
         eta[i] = (-r if x > 0.0 else y[i]) * x - (y[i] + r) * log1p_unit(t[i])
+
+
+def negative_binomial_slope(
+    eta: Array, y: Array, dispersion: float, p1: float, t: Array, _: Array
+) -> None:
+    """ℓ' = y (1 − σ) − r σ with σ = 1/(1 + e^−x)."""
+    r = 1.0 / dispersion
+    log_dispersion = math.log(dispersion)
+    for i in range(eta.size):
+        t[i] = exp(-abs(eta[i] + log_dispersion))
+    for i in range(eta.size):
+        x = eta[i] + log_dispersion
+        eta[i] = (y[i] * (t[i] if x > 0.0 else 1.0) - r * (1.0 if x > 0.0 else t[i])) / (1.0 + t[i])

@@ -49,6 +49,10 @@ class PoissonRegression(GLM):
         return log_kernel if self.link == "log" else softplus_kernel
 
     @property
+    def slope_kernel(self) -> Kernel | None:
+        return log_slope if self.link == "log" else softplus_slope
+
+    @property
     def stan(self) -> str | None:
         if self.link == "log":
             return "poisson_log_lpmf(y[i] | eta[i])"
@@ -162,3 +166,23 @@ def log_kernel(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -
     for i in range(eta.size):
         excess = eta[i] - LAST_EXPONENT if eta[i] > LAST_EXPONENT else 0.0
         eta[i] = y[i] * eta[i] - t[i] * (1.0 + excess * (1.0 + 0.5 * excess))
+
+
+def log_slope(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -> None:
+    """ℓ' = y − e^η, or the slope of the polynomial."""
+    for i in range(eta.size):
+        t[i] = exp(LAST_EXPONENT if eta[i] > LAST_EXPONENT else eta[i])
+    for i in range(eta.size):
+        excess = eta[i] - LAST_EXPONENT if eta[i] > LAST_EXPONENT else 0.0
+        eta[i] = y[i] - t[i] * (1.0 + excess)
+
+
+def softplus_slope(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -> None:
+    """ℓ' = y σ/λ − σ with σ = 1/(1 + e^−η); for η < 0, σ/λ = (e^η/λ) / (1 + e^η)."""
+    for i in range(eta.size):
+        t[i] = exp(-abs(eta[i]))
+    for i in range(eta.size):
+        slope, inverse = log1p_slope(t[i]), 1.0 / (1.0 + t[i])
+        sigma = inverse * t[i] if eta[i] < 0.0 else inverse
+        share = inverse / slope if eta[i] < 0.0 else inverse / (eta[i] + t[i] * slope)
+        eta[i] = y[i] * share - sigma

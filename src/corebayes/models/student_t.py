@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel, log1p
-from corebayes.models.glm import GLM
+from corebayes.models.glm import GLM, LearnedJet
 from corebayes.types import Array
 
 
@@ -25,6 +25,8 @@ class StudentTRegression(GLM):
 
     command_line = {"student-t": {}}  # noqa: RUF012
     flags = {"noise_sd": "scale", "df": "df"}  # noqa: RUF012
+
+    learnable = "scale"
 
     df: float = 4.0
     scale: float = 1.0
@@ -49,6 +51,10 @@ class StudentTRegression(GLM):
     @property
     def kernel(self) -> Kernel | None:
         return student_t_kernel
+
+    @property
+    def slope_kernel(self) -> Kernel | None:
+        return student_t_slope
 
     @property
     def stan(self) -> str | None:
@@ -90,6 +96,29 @@ class StudentTRegression(GLM):
         constant = betaln(0.5 * self.df, 0.5) + 0.5 * np.log(self.df) + np.log(self.scale)
         return np.full_like(y, -constant)
 
+    def learned_log_density(self, eta: Array, u: Array, y: Array) -> Array:
+        squares = np.square(y - eta) * np.exp(-2.0 * u)
+        return -u - 0.5 * (self.df + 1.0) * np.log1p(squares / self.df)
+
+    def learned_jet(self, eta: Array, u: Array, y: Array) -> LearnedJet:
+        residual, width = y - eta, self.df * np.exp(2.0 * u)
+        inverse = 1.0 / (width + residual**2)
+        slope = (self.df + 1.0) * residual * inverse
+        # ∂/∂u of the slope: −2 w (df + 1) r / (w + r²)²
+        bent = -2.0 * width * inverse * slope
+        return LearnedJet(
+            self.learned_log_density(eta, u, y),
+            slope,
+            residual * slope - 1.0,
+            (self.df + 1.0) * (residual**2 - width) * inverse**2,
+            bent,
+            residual * bent,
+        )
+
+    def learned_log_base(self, y: Array) -> Array:
+        # What `log_base_of` has at a scale of one.
+        return replace(self, scale=1.0).log_base_of(y)
+
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return ~np.isfinite(y), "targets must be finite numbers"
 
@@ -100,3 +129,10 @@ def student_t_kernel(eta: Array, y: Array, df: float, scale: float, t: Array, _:
     for i in range(eta.size):
         residual = (y[i] - eta[i]) * inverse_width
         eta[i] = -0.5 * (df + 1.0) * log1p(residual * residual)
+
+
+def student_t_slope(eta: Array, y: Array, df: float, scale: float, t: Array, _: Array) -> None:
+    """ℓ' = (df + 1) r / (df · scale² + r²) with r = y − η."""
+    for i in range(eta.size):
+        residual = y[i] - eta[i]
+        eta[i] = (df + 1.0) * residual / (df * scale * scale + residual * residual)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from corebayes.samplers import convergence
 from corebayes.samplers.posterior import Posterior
@@ -28,15 +29,15 @@ class Draws:
     how: str = "chains"
     """The sampler in words, such as "NUTS, 4 chains"."""
     weights: Array | None = None
-    """(chains, draws), of mean one, when the draws are not of π_w but of something that covers it;
-    `pareto_k` is k̂ of their tail."""
+    """(chains, draws), of mean one, when the draws are of something that covers π_w."""
     pareto_k: float = np.nan
+    """k̂ of the ratios of π_w to what was proposed, where there are such."""
     acceptance: float | None = None
     """The share of proposals that were accepted, where there are proposals."""
     num_divergences: int = 0
     max_rhat: float = np.nan
     """The largest split-R̂ of the parameters, once `diagnosed`; 1 is agreement of the chains."""
-    stats: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    stats: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     """What the sampler saw at every draw, (chains, draws), under ArviZ's names."""
 
     def __post_init__(self) -> None:
@@ -67,6 +68,28 @@ class Draws:
         rhat = 1.0 if self.independent else convergence.max_rhat(self.values)
         return replace(self, max_rhat=rhat)
 
+    def first(self, number: int) -> Self:
+        """The first so many draws of every chain."""
+        return replace(
+            self,
+            values=self.values[:, :number],
+            stats={name: values[:, :number] for name, values in self.stats.items()},
+        )
+
+    def in_chains(self, chains: int) -> Self:
+        """Independent draws, shared out over so many chains; their number must go into it."""
+
+        def shared(values: NDArray[Any]) -> NDArray[Any]:
+            return values.reshape(chains, -1, *values.shape[2:])
+
+        return replace(
+            self,
+            values=shared(self.values),
+            how=self.how if chains == 1 else f"{self.how}, {chains} chains",
+            weights=None if self.weights is None else shared(self.weights),
+            stats={name: shared(values) for name, values in self.stats.items()},
+        )
+
     def thinned(self, step: int) -> Self:
         """Every `step`-th draw of each chain, with the diagnostics of all of them."""
         weights = None if self.weights is None else self.weights[:, ::step]
@@ -81,7 +104,7 @@ class Draws:
         """(number, d) draws of π_w itself: the first, or some in proportion to the weights."""
         if self.weights is None:
             return self.flat[:number]
-        return self.flat[_systematic(rng, self.weights.ravel(), number)]
+        return self.flat[systematic(rng, self.weights.ravel(), number)]
 
 
 class Sampler(Protocol):
@@ -94,7 +117,7 @@ class Sampler(Protocol):
         ...
 
 
-def _systematic(rng: Generator, weights: Array, number: int) -> Indices:
+def systematic(rng: Generator, weights: Array, number: int) -> Indices:
     """Positions drawn in proportion to the weights, each as near to its share as can be."""
     ticks = (np.arange(number) + rng.uniform()) / number
     shares = np.cumsum(weights) / weights.sum()

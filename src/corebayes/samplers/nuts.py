@@ -2,30 +2,43 @@
 
 With the Laplace fit N(θ̂, L Lᵀ) of π_w the sampler sees z in θ = θ̂ + L z, so huge weights and
 narrow or correlated posteriors cost nothing extra (Neal, "MCMC using Hamiltonian dynamics", 2011,
-section 4.1). The sampler is nutpie: Hoffman and Gelman's NUTS (2014) with a faster tuning.
+section 4.1). Where π_w is not log-concave its mode may lie far from its mass, as in a hierarchy:
+there the tuning also learns correlations. The sampler is nutpie: Hoffman and Gelman's NUTS (2014)
+with a faster tuning. It runs on the quickest form of the density that there is (`density.py`).
 """
 
 from __future__ import annotations
 
-import importlib
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from corebayes.arguments import check_fields
-from corebayes.deadline import check_time, current_deadline
+from corebayes.deadline import check_time
+from corebayes.models.mixed import MixedRegression
+from corebayes.samplers.chain import Chain, run_chain
+from corebayes.samplers.density import (
+    Callback,
+    Frame,
+    Pointer,
+    plain_density,
+    quickest_density,
+)
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import fit_or_units, prior_fit
+from corebayes.samplers.mixed_density import MixedDensity
+from corebayes.samplers.mixed_frame import MixedFrame, frame_of
 from corebayes.samplers.mode_search import log_mass
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Gaussian
 
 # Chains start from fits this many times too wide, so that agreement between them means something.
 DISPERSION = 2.0
+
+# Up to so many parameters of a model that is not log-concave frame and tuning know of correlations.
+MOST_PARAMETERS = 200
 
 # A place with less than e^−20 of the mass of another is none to start from.
 NEGLIGIBLE = 20.0
@@ -42,13 +55,6 @@ STATS = {
 }
 
 
-class Chain(NamedTuple):
-    """Where a chain starts, in z, and its random numbers."""
-
-    start: Array
-    seed: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class NUTS:
     """Draws of π_w by Hamiltonian Monte Carlo. Cost: about 5 · (tune + draws) gradients, M·d each.
@@ -57,7 +63,8 @@ class NUTS:
     same whatever runs beside it. Where `model.log_concave` is False every second chain starts
     from the mode that a draw of the prior leads to, so that a second mode shows as disagreement.
     When more than a share `tolerated` of the draws diverge, the run is repeated with `retry_accept`
-    and twice the tuning. No draw takes more than 2^`max_depth` gradients.
+    and twice the tuning. No draw takes more than 2^`max_depth` gradients. Unless `compiled`, the
+    density is the model's Python methods.
     """
 
     num_tune: int = 300
@@ -66,6 +73,7 @@ class NUTS:
     retry_accept: float = 0.99
     tolerated: float = 0.0
     max_depth: int = 10
+    compiled: bool = True
 
     def __post_init__(self) -> None:
         check_fields(
@@ -85,15 +93,8 @@ class NUTS:
         progress: bool = False,
     ) -> Draws:
         """Chains of num_draws / chains draws each, rounded up, after `num_tune` of tuning."""
-        fits = _fits(rng, posterior, self.chains, start)
-        frame = max(fits, key=lambda fit: log_mass(posterior, fit))
-        chains = [
-            Chain(
-                _dispersed(rng, posterior, frame, fits[chain % len(fits)]),
-                int(rng.integers(2**62)),
-            )
-            for chain in range(self.chains)
-        ]
+        frame, places = self._places(rng, posterior, start)
+        chains = [Chain(place, int(rng.integers(2**62))) for place in places]
         options = {"draws": -(-num_draws // self.chains), "progress_bar": progress}
         values, stats = self._run(posterior, frame, chains, options)
         diverging = int(stats["diverging"].sum())
@@ -111,30 +112,43 @@ class NUTS:
             stats=stats,
         )
 
+    def _places(
+        self, rng: Generator, posterior: Posterior, start: Array | None
+    ) -> tuple[Frame | MixedFrame, list[Array]]:
+        """The coordinates, and where the chains start in them."""
+        if isinstance(posterior.model, MixedRegression):
+            mixed = frame_of(posterior, start)
+            return mixed, [mixed.start(rng) for _ in range(self.chains)]
+        fits = _fits(rng, posterior, self.chains, start)
+        frame = _frame(posterior, fits)
+        return frame, [
+            _dispersed(rng, posterior, frame, fits[chain % len(fits)])
+            for chain in range(self.chains)
+        ]
+
     def _run(
-        self, posterior: Posterior, frame: Gaussian, chains: list[Chain], options: dict[str, Any]
+        self,
+        posterior: Posterior,
+        frame: Frame | MixedFrame,
+        chains: list[Chain],
+        options: dict[str, Any],
     ) -> tuple[Array, dict[str, Array]]:
         """Draws of θ (chains, draws, d) and their statistics."""
         own = {"tune": self.num_tune, "target_accept": self.target_accept}
         options = {**options, **own, "maxdepth": self.max_depth}
-        traces = [_run_chain(posterior, frame, chain, options) for chain in chains]
+        correlated = not posterior.model.log_concave and posterior.dim <= MOST_PARAMETERS
+        options["low_rank_modified_mass_matrix"] = self.compiled and correlated
+        if isinstance(frame, MixedFrame):
+            density: Callback | Pointer = MixedDensity(posterior, frame)
+        else:
+            density = (quickest_density if self.compiled else plain_density)(posterior, frame)
+        traces = [run_chain(density, chain, options) for chain in chains]
         z = np.stack([trace.posterior["z"].values[0] for trace in traces])
         stats = {
             ours: np.stack([trace.sample_stats[name].values[0] for trace in traces])
             for ours, name in STATS.items()
         }
-        return frame.mean + z @ frame.factor.T, stats
-
-
-def import_nutpie() -> Any:
-    """nutpie, or what to install. Its imports warn about other libraries' futures: silenced."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return importlib.import_module("nutpie")
-        except ImportError as error:
-            error.add_note('NUTS needs nutpie: pip install "corebayes[sample]"')
-            raise
+        return frame.theta(z), stats
 
 
 def _fits(rng: Generator, posterior: Posterior, chains: int, start: Array | None) -> list[Gaussian]:
@@ -143,6 +157,10 @@ def _fits(rng: Generator, posterior: Posterior, chains: int, start: Array | None
     Not from where next to nothing is, such as the spike at scale zero of a hierarchy, from which a
     chain would take very long to return.
     """
+    if posterior.dim > MOST_PARAMETERS and not posterior.model.log_concave:
+        # Hessians would take longer than the chains.
+        at = np.zeros(posterior.dim) if start is None else start
+        return [Gaussian(at, np.ones(posterior.dim))]
     first = fit_or_units(posterior, start)
     if posterior.model.log_concave or chains == 1:
         return [first]
@@ -157,70 +175,24 @@ def _fits(rng: Generator, posterior: Posterior, chains: int, start: Array | None
     return [fit for other in others for fit in (first, other)]
 
 
-def _dispersed(rng: Generator, posterior: Posterior, frame: Gaussian, fit: Gaussian) -> Array:
+def _frame(posterior: Posterior, fits: list[Gaussian]) -> Frame:
+    """Coordinates from the fit with the largest mass."""
+    if len(fits) == 1:
+        return Frame(*fits[0])
+    return Frame(*max(fits, key=lambda fit: log_mass(posterior, fit)))
+
+
+def _dispersed(rng: Generator, posterior: Posterior, frame: Frame, fit: Gaussian) -> Array:
     """A start z in the frame, from the fit made wider; nearer where the density is not finite."""
     offset = DISPERSION * rng.standard_normal(fit.mean.size)
     for _ in range(60):
         check_time()
-        theta = fit.mean + fit.factor @ offset
+        theta = Frame(*fit).theta(offset)
         value, gradient = posterior.value_and_gradient(theta)
         if np.isfinite(value) and np.all(np.isfinite(gradient)):
-            z = np.linalg.solve(frame.factor, theta - frame.mean)
-            return np.asarray(z, dtype=np.float64)
+            return frame.z(theta)
         offset = 0.5 * offset
     raise ValueError(
         "the log density of the coreset posterior is not finite near its mode; check the model's "
         f"log likelihood and log prior at θ = {fit.mean}"
     )
-
-
-def _run_chain(posterior: Posterior, frame: Gaussian, chain: Chain, options: dict[str, Any]) -> Any:
-    """nutpie's trace of one chain in z."""
-    nutpie = import_nutpie()
-    from_pyfunc: Any = importlib.import_module("nutpie.compiled_pyfunc").from_pyfunc
-    failures: list[Exception] = []
-    deadline = current_deadline()
-
-    def whitened(z: Array) -> tuple[float, Array]:
-        # An exception must not cross nutpie's threads: keep it, and raise it when they are done.
-        if not failures:
-            try:
-                deadline.check()
-                value, gradient = posterior.value_and_gradient(frame.mean + frame.factor @ z)
-                return value, frame.factor.T @ gradient
-            except Exception as error:
-                failures.append(error)
-        return np.nan, np.full_like(z, np.nan)
-
-    def expand(*_: Any) -> Callable[[Array], dict[str, Array]]:
-        return lambda z: {"z": z}
-
-    compiled = from_pyfunc(
-        chain.start.size,
-        lambda: whitened,
-        expand,
-        ["float64"],
-        [(chain.start.size,)],
-        ["z"],
-        make_initial_point_fn=lambda _seed: chain.start,  # pyright: ignore[reportUnknownLambdaType]
-    )
-    sampler = nutpie.sample(
-        compiled,
-        chains=1,
-        cores=1,
-        seed=chain.seed,
-        save_warmup=False,
-        blocking=False,
-        **options,
-    )
-    # Waiting here, not in nutpie, lets an interrupt through instead of returning a short trace.
-    try:
-        trace = sampler.wait()
-    except BaseException:
-        sampler.cancel()
-        if failures:
-            raise failures[0] from None
-        raise
-    if failures:
-        raise failures[0]
-    return trace

@@ -1,0 +1,128 @@
+"""The Stan program of a mixed regression on weighted rows.
+
+Effect e has the standard deviation `tau_e` and one entry of `b_e` for each group of term
+`group_t`; comments in the program say what people call them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corebayes.adapters.mixed_parts import MixedParts, Positive
+from corebayes.coreset import Coreset
+from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT
+
+PROGRAM = """data {{
+  int<lower=0> M;
+  int<lower=1> D;
+  matrix[M, D] X;
+  {target};
+  vector<lower=0>[M] weight;
+  vector[D] prior_mean;
+  cov_matrix[D] prior_covariance;
+{data}}}
+parameters {{
+  vector[D] beta;
+{parameters}}}
+{transformed}model {{
+  vector[M] eta = X * beta;
+{predictor}  beta ~ multi_normal(prior_mean, prior_covariance);
+{priors}  for (i in 1:M)
+    target += weight[i] * {line};
+}}
+"""
+
+
+def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], str, str]:
+    """Data, program, and the lines that weight the likelihood."""
+    model, rows, family = parts.model, coreset.rows, parts.model.family
+    prior, groups, target = model.fixed_prior, model.groups(rows), family.exported_target(rows)
+    data: dict[str, Any] = {
+        "M": coreset.size,
+        "D": model.num_fixed,
+        "X": model.fixed_design(rows).tolist(),
+        "y": target.tolist(),
+        "weight": coreset.weights.tolist(),
+        "prior_mean": prior.mean.tolist(),
+        "prior_covariance": prior.covariance.tolist(),
+    }
+    declared: list[str] = []
+    parameters: list[str] = []
+    predictor: list[str] = []
+    priors: list[str] = []
+    constants = dict(family.constants)
+    if parts.learned is not None:
+        constants.pop(str(family.learnable))
+        own = str(family.learnable) + "_inverse" * parts.learned.inverse
+        parameters.append(f"real<lower=0> {own};")
+        priors.append(f"{own} ~ {_prior(parts.learned)};")
+    for name, value in constants.items():
+        declared.append(f"real<lower=0> {name};")
+        data[name] = value
+    for number, labels in enumerate(model.group_labels, 1):
+        named = _comment(model.terms[number - 1].group)
+        declared += [
+            f"int<lower=1> G_{number};",
+            f"array[M] int<lower=1, upper=G_{number}> group_{number};  // {named}",
+        ]
+        data |= {
+            f"G_{number}": len(labels),
+            f"group_{number}": (groups[:, number - 1] + 1).tolist(),
+        }
+    for number, (effect, column) in enumerate(
+        zip(parts.effects, parts.columns(rows), strict=True), 1
+    ):
+        size, group = f"G_{effect.term + 1}", f"group_{effect.term + 1}"
+        parameters += [
+            f"real<lower=0> tau_{number};  // {_comment(effect.scale.name)}",
+            f"vector[{size}] b_{number};  // {_comment(effect.name)}",
+        ]
+        slope = ""
+        if effect.column is not None:
+            declared.append(f"vector[M] z_{number};")
+            data[f"z_{number}"] = column.tolist()
+            slope = f"z_{number} .* "
+        predictor.append(f"eta += {slope}b_{number}[{group}];")
+        priors += [
+            f"tau_{number} ~ {_prior(effect.scale)};",
+            f"b_{number} ~ normal(0, tau_{number});",
+        ]
+    transformed = ""
+    if parts.learned is not None and parts.learned.inverse:
+        line = f"real<lower=0> {family.learnable} = inv({family.learnable}_inverse);"
+        transformed = f"transformed parameters {{\n  {line}\n}}\n"
+    whole = target.dtype.kind == "i"
+    program = PROGRAM.format(
+        target="array[M] int y" if whole else "vector[M] y",
+        data=_lines(declared),
+        parameters=_lines(parameters),
+        transformed=transformed,
+        predictor=_lines(predictor),
+        priors=_lines(priors),
+        line=family.stan,
+    )
+    return data, program, f"for (i in 1:M)\n  target += weight[i] * {family.stan};\n"
+
+
+def _lines(lines: list[str]) -> str:
+    return "".join(f"  {line}\n" for line in lines)
+
+
+def _comment(name: str) -> str:
+    """A name that ends no comment."""
+    return "".join(c if c.isprintable() else "?" for c in name)
+
+
+def _prior(variable: Positive) -> str:
+    """The prior of a positive number; Stan cuts it off at zero by the declaration."""
+    match variable.prior:
+        case HalfNormal(scale):
+            return f"normal(0, {scale!r})"
+        case HalfStudentT(df, scale):
+            return f"student_t({df!r}, 0, {scale!r})"
+        case Gamma(shape, rate):
+            return f"gamma({shape!r}, {rate!r})"
+        case Exponential(rate):
+            return f"exponential({rate!r})"
+        case prior:
+            raise TypeError(f"Stan has no form of the prior {prior!r}")

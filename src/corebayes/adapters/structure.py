@@ -1,0 +1,225 @@
+"""Which parameters a row touches, found from the derivatives of any JAX model.
+
+A gather such as `b[g]` shows exactly: ∂f_n/∂θ_k is zero at every θ unless parameter k is of row n's
+group. So the touched parameters of some random rows at some random θ are looked at, and a group
+term is a whole-number column v of the data with
+
+    row n touches, of the parameters {a + s·v : all values v}, none but a + s·v_n,
+
+for some first place a and stride s: s = 1 for a vector b[g], s = q for rows of a matrix b[g] with q
+effects. What is found on some rows is verified on others. Parameters of no group that a row
+touches are shared (τ of a non-centred model too); those that no row of all touches are the
+prior's alone. Centred or not makes no difference to the search.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebayes.models.autodiff import float64
+from corebayes.models.structure import Effects, Structure
+from corebayes.rows import Rows
+from corebayes.scan.passes import rows_of_width
+from corebayes.types import Array, Block, Indices, Model
+
+RowTerms = Callable[[Any, Mapping[str, Any]], Any]
+Bools = NDArray[np.bool_]
+
+# Rows that are looked at: half to find with, all to verify; each at so many θ.
+NUM_ROWS, NUM_POINTS = 384, 2
+# Rows of a matrix of effects have a few at most.
+MAX_STRIDE = 16
+# A slope may be multiplied by zero in a row, but not in most rows nor in all rows of a group.
+LEAST_ROWS, LEAST_GROUPS = 0.5, 0.8
+
+
+class Driver(NamedTuple):
+    """The whole numbers in the data that say which group a row is in."""
+
+    field: str
+    column: int | None
+    """Of a field with several columns."""
+    first: int
+    """The smallest of them, which is group 0."""
+    last: int
+
+    @property
+    def name(self) -> str:
+        return self.field if self.column is None else f"{self.field}[{self.column}]"
+
+    def values(self, block: Block) -> Array:
+        return _values(block, self.field, self.column)
+
+
+class RowStructure(NamedTuple):
+    """The structure of a model, and what in the data decides on the groups."""
+
+    structure: Structure
+    drivers: tuple[Driver, ...]
+
+    def groups(self, block: Block) -> Indices:
+        """The row's group in each term, (n, terms)."""
+        numbers = [driver.values(block) - driver.first for driver in self.drivers]
+        return np.stack(numbers, axis=1).astype(np.int64)
+
+
+def find_row_structure(
+    model: Model, row_terms: RowTerms, data: Rows, *, seed: int = 0
+) -> RowStructure | None:
+    """The structure of a bound model whose potentials of some rows are `row_terms(theta, fields)`,
+    (n,), in JAX; None when rows have no parameters of groups.
+
+    Cost: a pass over the rows with one gradient, and some hundred rows' gradients of d numbers.
+    """
+    rng = np.random.default_rng(seed)
+    block = data.take(data.some(rng, min(NUM_ROWS, data.num_rows)))
+    touched = touched_parameters(row_terms, block, model.dim, rng)
+    if touched is None or touched.all():
+        return None
+    overview = data.ask(_Overview(model, rng.normal(scale=0.3, size=model.dim)))
+    taken = np.zeros(model.dim, dtype=bool)
+    terms: list[tuple[Driver, Indices]] = []
+    for (field, column), extent in overview.extents.items():
+        driver = Driver(field, column, int(extent.lowest), int(extent.highest))
+        # Two values in one of many columns are a dummy variable.
+        fewest = 1 if column is None else 2
+        if not extent.whole or not fewest <= driver.last - driver.first < model.dim:
+            continue
+        positions = _positions(touched, block, driver, taken)
+        if positions.size:
+            terms.append((driver, positions))
+    if not terms:
+        return None
+    effects = tuple(
+        Effects(driver.name, int(positions[0, 0]), len(positions), positions.shape[1], positions)
+        for driver, positions in terms
+    )
+    shared = overview.touched & ~taken
+    alone = ~overview.touched & ~taken
+    structure = Structure(np.flatnonzero(shared), np.flatnonzero(alone), effects)
+    return RowStructure(structure, tuple(driver for driver, _ in terms))
+
+
+def touched_parameters(
+    row_terms: RowTerms, block: Block, dim: int, rng: np.random.Generator
+) -> Bools | None:
+    """(n, d): which rows have a derivative in which parameters; None where it is not finite."""
+    jax: Any = sys.modules["jax"]
+    jacobian = jax.jit(jax.jacrev(row_terms))
+    touched = np.zeros((len(block), dim), dtype=bool)
+    for theta in rng.normal(scale=0.3, size=(NUM_POINTS, dim)):
+        with float64():
+            slopes = np.asarray(jacobian(theta, dict(block.fields)))
+        if not np.isfinite(slopes).all():
+            return None
+        touched |= slopes != 0.0
+    return touched
+
+
+def _positions(touched: Bools, block: Block, driver: Driver, taken: Bools) -> Indices:
+    """(groups, effects) positions of all effects that the driver decides on; they are `taken`."""
+    values = driver.values(block).astype(np.int64)
+    found: list[Indices] = []
+    while True:
+        lines = max(
+            (_lines(touched, values, driver, taken, stride) for stride in range(1, MAX_STRIDE + 1)),
+            key=len,
+        )
+        if not lines:
+            return np.stack(found, axis=1) if found else np.empty((0, 0), dtype=np.int64)
+        for line in lines:
+            taken[line] = True
+        found += lines
+
+
+def _lines(
+    touched: Bools, values: Indices, driver: Driver, taken: Bools, stride: int
+) -> list[Indices]:
+    """Positions first + stride·value of single effects, for all values, found on half the rows."""
+    half = len(values) // 2
+    rows, places = np.nonzero(touched[:half] & ~taken)
+    firsts, counts = np.unique(places - stride * values[rows], return_counts=True)
+    lines: list[Indices] = []
+    free = ~taken
+    for first in firsts[counts >= LEAST_ROWS * half]:
+        line = first + stride * np.arange(driver.first, driver.last + 1)
+        inside = line[0] >= 0 and line[-1] < taken.size and free[line].all()
+        if inside and _is_gather(touched[:, line], values - driver.first):
+            lines.append(line)
+            free[line] = False
+    return lines
+
+
+def _is_gather(touched: Bools, groups: Indices) -> bool:
+    """Whether each row touches its own group's entry of (n, groups) and no other's."""
+    own = touched[np.arange(len(groups)), groups]
+    if not np.array_equal(touched.sum(axis=1), own) or own.mean() < LEAST_ROWS:
+        return False
+    present = np.unique(groups)
+    return np.unique(groups[own]).size >= max(2.0, LEAST_GROUPS * present.size)
+
+
+class _Extent(NamedTuple):
+    """Of one column: its range, and whether it holds whole numbers."""
+
+    lowest: float
+    highest: float
+    whole: bool
+
+    def joined(self, other: _Extent) -> _Extent:
+        lowest, highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
+        return _Extent(lowest, highest, self.whole and other.whole)
+
+
+class _Seen(NamedTuple):
+    touched: Bools
+    """Which parameters any row touches."""
+    extents: dict[tuple[str, int | None], _Extent]
+
+
+@dataclass(frozen=True)
+class _Overview:
+    """What all rows touch together, and the range of every column."""
+
+    model: Model
+    theta: Array
+
+    @property
+    def block_rows(self) -> int:
+        return rows_of_width(64)
+
+    def answer(self, block: Block, numbers: Indices) -> _Seen:
+        # Unequal weights, so that no slopes cancel.
+        weights = 1.0 + np.mod(numbers * 0.6180339887498949, 1.0)
+        gradient = self.model.gradient(self.theta, block, weights)
+        extents = {
+            place: _Extent(float(v.min()), float(v.max()), bool(np.all(v == np.rint(v))))
+            for place in _columns(block)
+            for v in [_values(block, *place)]
+        }
+        return _Seen(gradient != 0.0, extents)
+
+    def merge(self, first: _Seen, second: _Seen) -> _Seen:
+        extents = {
+            place: extent.joined(second.extents[place]) for place, extent in first.extents.items()
+        }
+        return _Seen(first.touched | second.touched, extents)
+
+
+def _columns(block: Block) -> Iterator[tuple[str, int | None]]:
+    for name, values in block.fields.items():
+        if values.ndim == 1:
+            yield name, None
+        elif values.ndim == 2:
+            yield from ((name, column) for column in range(values.shape[1]))
+
+
+def _values(block: Block, field: str, column: int | None) -> Array:
+    values = block[field]
+    return values if column is None else values[:, column]

@@ -1,0 +1,208 @@
+"""The Gaussian that is closest to a mixed model's posterior, by Newton steps with expected slopes.
+
+    Σ⁻¹ = −E_q ∇² log π,    μ ← μ + Σ E_q ∇ log π       (Gaussian variational inference)
+
+Expectations are over the predictors, so a step takes one sum over the rows: of the few rows of a
+coreset, or of all rows in a pass. Scales are those of the marginal (see `prior`); the rows' share
+of a step stands still while they are found. A step must raise the evidence bound, or it is halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from corebayes.arrow.gaussian import ArrowGaussian
+from corebayes.arrow.layout import Layout
+from corebayes.arrow.prior import ArrowPrior
+from corebayes.arrow.sums import ArrowSums
+from corebayes.deadline import check_time
+from corebayes.types import Array
+
+# EM for the scales: a hundredth of a per cent of τ, or so many rounds.
+SETTLED_SCALES, MOST_ROUNDS = 1e-4, 100
+# The diagonal is raised by these shares of itself where a precision is not positive definite.
+RAISED = (0.0, 0.01, 0.1, 1.0, 10.0, 100.0)
+
+
+class Fitted(NamedTuple):
+    """A Gaussian, what the rows say around it, and the evidence bound there."""
+
+    gaussian: ArrowGaussian
+    sums: ArrowSums
+    bound: float
+
+
+class Step(NamedTuple):
+    """Where Newton goes from a fit."""
+
+    gaussian: ArrowGaussian
+    decrement: float
+    """The squared length of the step, in standard deviations, over all parameters."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitting:
+    """Newton steps on sums that someone else takes."""
+
+    layout: Layout
+    prior: ArrowPrior
+
+    def start(self, theta: Array) -> ArrowGaussian:
+        """A point: no spread at all."""
+        layout = self.layout
+        p, (num_groups, q) = layout.num_wide, layout.own_positions.shape
+        return ArrowGaussian(
+            layout,
+            theta[layout.wide_positions],
+            theta[layout.own_positions],
+            np.zeros((p, p)),
+            np.zeros((num_groups, q, p)),
+            np.broadcast_to(1e9 * np.eye(q), (num_groups, q, q)),
+        )
+
+    def at(self, gaussian: ArrowGaussian, sums: ArrowSums) -> Fitted:
+        bound = sums.value + self.prior.expected_log_density(gaussian)
+        if gaussian.factor.any():
+            bound += gaussian.log_volume()
+        else:
+            bound = -np.inf
+        return Fitted(gaussian, sums, bound)
+
+    def step(self, fitted: Fitted) -> Step:
+        """Newton's step, with the scales that go with it. Cost: a few sums over groups."""
+        gaussian, sums, _ = fitted
+        theta = gaussian.mean
+        scales = self.layout.structure.scales
+        new, decrement = self._newton(theta, gaussian, sums)
+        for _ in range(MOST_ROUNDS if scales.size else 0):
+            check_time()
+            better = self.prior.best_scales(new)
+            moved = float(np.max(np.abs(better - theta[scales])))
+            theta = theta.copy()
+            theta[scales] = better
+            new, _ = self._newton(theta, gaussian, sums)
+            if moved < SETTLED_SCALES:
+                break
+        new, decrement = self._newton(theta, gaussian, sums, coupled=new)
+        return Step(new, decrement)
+
+    def _newton(
+        self,
+        theta: Array,
+        gaussian: ArrowGaussian,
+        sums: ArrowSums,
+        coupled: ArrowGaussian | None = None,
+    ) -> tuple[ArrowGaussian, float]:
+        """The step from θ for the scales that θ has; `coupled` adds their own uncertainty."""
+        layout = self.layout
+        at = theta if coupled is None else _with_scales(coupled.mean, theta, layout)
+        prior = self.prior.sums(theta)
+        total = sums.padded(layout.num_wide).plus(prior)
+        wide_mean, own_mean = theta[layout.wide_positions], theta[layout.own_positions]
+        plain = _gaussian(layout, wide_mean, own_mean, total)
+        shift_wide, shift_own = _solve(plain, total)
+        # The scales' gradient is no part of the step.
+        touched = slice(0, layout.num_touched)
+        decrement = float(total.wide[touched] @ shift_wide[touched] + np.sum(total.own * shift_own))
+        wide_mean = wide_mean + np.where(
+            np.arange(layout.num_wide) < layout.num_touched, shift_wide, 0.0
+        )
+        own_mean = own_mean + shift_own
+        if coupled is None:
+            return ArrowGaussian(
+                layout, wide_mean, own_mean, plain.factor, plain.slopes, plain.root
+            ), decrement
+        with_scales = sums.padded(layout.num_wide).plus(self.prior.sums(at, coupled=coupled))
+        return _gaussian(layout, wide_mean, own_mean, with_scales), decrement
+
+    def between(self, old: ArrowGaussian, new: ArrowGaussian, share: float) -> ArrowGaussian:
+        """A part of the way, with the spread of the end."""
+        return ArrowGaussian(
+            self.layout,
+            old.wide_mean + share * (new.wide_mean - old.wide_mean),
+            old.own_mean + share * (new.own_mean - old.own_mean),
+            new.factor,
+            new.slopes,
+            new.root,
+        )
+
+
+def fit(
+    fitting: Fitting,
+    start: ArrowGaussian,
+    sums_at: Callable[[ArrowGaussian], ArrowSums],
+    *,
+    tolerance: float,
+    max_steps: int = 50,
+) -> Fitted:
+    """Newton steps until the decrement is at most `tolerance` for each parameter.
+
+    `sums_at` sums over the rows: it is called once for each step, and for each that is halved.
+    """
+    fitted = fitting.at(start, sums_at(start))
+    for _ in range(max_steps):
+        gaussian, decrement = fitting.step(fitted)
+        settled = abs(decrement) <= tolerance * fitting.layout.dim
+        if settled and fitted.gaussian.factor.any():
+            return fitted
+        fitted = _raised(fitting, fitted, gaussian, sums_at)
+    return fitted
+
+
+def _raised(
+    fitting: Fitting,
+    fitted: Fitted,
+    gaussian: ArrowGaussian,
+    sums_at: Callable[[ArrowGaussian], ArrowSums],
+) -> Fitted:
+    """The longest of the step's halves that does not lower the bound by more than round-off."""
+    share, best = 1.0, fitted
+    for _ in range(20):
+        candidate = fitting.between(fitted.gaussian, gaussian, share)
+        with np.errstate(all="ignore"):
+            best = fitting.at(candidate, sums_at(candidate))
+        if best.bound >= fitted.bound - 1e-6 * abs(fitted.bound) and np.isfinite(best.bound):
+            return best
+        share *= 0.5
+    return best
+
+
+def _with_scales(theta: Array, source: Array, layout: Layout) -> Array:
+    result = theta.copy()
+    result[layout.structure.scales] = source[layout.structure.scales]
+    return result
+
+
+def _gaussian(layout: Layout, wide_mean: Array, own_mean: Array, total: ArrowSums) -> ArrowGaussian:
+    """N(mean, (−H)⁻¹), the diagonal of −H raised where it is not positive definite."""
+    wide_diagonal = np.diag(np.abs(np.diagonal(total.wide_wide)))
+    own_diagonal = np.abs(total.own_own) * np.eye(layout.num_own)
+    for raised in RAISED:
+        try:
+            return ArrowGaussian.of_precision(
+                layout,
+                wide_mean,
+                own_mean,
+                raised * wide_diagonal - total.wide_wide,
+                -total.own_wide,
+                raised * own_diagonal - total.own_own,
+            )
+        except np.linalg.LinAlgError:
+            continue
+    raise FloatingPointError(
+        "the log density of the mixed model has no curvature that a Gaussian could be fitted to: "
+        "look at the scale of the columns and of the target"
+    )
+
+
+def _solve(gaussian: ArrowGaussian, total: ArrowSums) -> tuple[Array, Array]:
+    """Σ g in the two parts."""
+    pulled = total.wide - np.einsum("gqp,gq->p", gaussian.slopes, total.own)
+    wide = gaussian.factor @ (gaussian.factor.T @ pulled)
+    whitened = np.einsum("gij,gj->gi", gaussian.inverse_root, total.own)
+    own = np.einsum("gji,gj->gi", gaussian.inverse_root, whitened)
+    return wide, own - gaussian.slopes @ wide

@@ -1,0 +1,293 @@
+"""Coresets of mixed models: some rows of every group, chosen jointly around the posterior.
+
+Rows of a mixed model touch few parameters, so the Gaussian closest to the posterior of *all* rows
+is found in a handful of passes of N·p² flops, whatever the number of groups; no coreset needs to
+stand in for it on the way. In the tangent space there (`corebayes.tangent.arrow`) the choice is
+
+    w = argmin_{w ≥ 0, ‖w‖_0 ≤ M} ‖Σ_n c_n g_n − Σ_i w_i g_i‖²
+
+over some rows of every group, by a pursuit of all groups at once (`weights.grouped_pursuit`). Rows
+to match every quadratic are G(q + q(q + 1)/2 + pq) + p(p + 3)/2 + 1 for G groups of q effects and
+p shared parameters, and a KL of a hundredth takes some two thirds of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from corebayes.arrow.fit import Fitted, Fitting, fit
+from corebayes.arrow.gaussian import ArrowGaussian
+from corebayes.arrow.start import fitting_of, sums_in_parts
+from corebayes.constructions.construction import Construction, Info, Style, no_direction
+from corebayes.models.structure import StructuredModel, is_structured
+from corebayes.problem import Problem
+from corebayes.tangent.arrow.pool import GroupLook
+from corebayes.tangent.arrow.space import ArrowSpace, Grouped
+from corebayes.tangent.geometry import element_of, half_square
+from corebayes.types import Array, Estimate, Points, Rng, WeightedPoints
+from corebayes.watch.logs import say
+from corebayes.weights.grouped import GroupedVectors
+from corebayes.weights.grouped_pursuit import grouped_pursuit
+from corebayes.weights.pursuit import orthogonal_pursuit
+
+# Candidates of a group: some times the coordinates that its rows must match, and no fewer than
+# this; enough in all that few groups have many; and no more numbers than a few hundred megabytes.
+POOL_SHARE, POOL_LEAST, POOL_ROWS, POOL_NUMBERS = 4, 40, 4_000, 40_000_000
+# Newton's step in standard deviations, squared, on average over the parameters, at which the
+# tangent space stands where it should: a thirtieth of a standard deviation moves no covariance by
+# more than a thousandth. A pilot need not be closer to the posterior of its own rows.
+SETTLED, PILOT_SETTLED = 1e-3, 1e-2
+# A step shorter than this is followed by one that settles, so that its pass finds candidates too.
+NEARLY = 0.5
+MOST_PASSES = 12
+# Up to so many rows a pursuit of one row at a time is quick, and a little better.
+ONE_BY_ONE = 300
+# An open size grows by so much at a time.
+ENLARGED = 1.2
+
+
+class Approach(NamedTuple):
+    """On the way to the Gaussian of all rows."""
+
+    sizes: tuple[int, ...]
+    open: bool
+    pool: Points
+    shown: WeightedPoints
+    gaussian: ArrowGaussian
+    last: Fitted | None
+    decrement: float
+    num_passes: int
+
+    @property
+    def points(self) -> WeightedPoints:
+        return self.shown
+
+
+class Chosen(NamedTuple):
+    """Every size has its points."""
+
+    sizes: tuple[int, ...]
+    open: bool
+    answers: tuple[WeightedPoints, ...]
+    promises: tuple[float, ...]
+    number: int
+    """Which of the answers counts now."""
+
+    @property
+    def points(self) -> WeightedPoints:
+        return self.answers[self.number]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedPursuit(Construction):
+    """Rows of every group for models whose rows touch few parameters; the default for these.
+
+    `pool_rows` are candidates of every group, chosen in proportion to how much they say. Cost: four
+    to six passes of N·p² flops, then a pursuit of M·P² flops a round, P = p(p + 3)/2.
+    """
+
+    style = Style("#B2452E", "P")
+
+    pool_rows: int | None = None
+
+    def passes(self, size: int | None) -> tuple[float, float]:
+        return (3.0, 2.0 + MOST_PASSES)
+
+    def init(self, rng: Rng, problem: Problem, size: int | None) -> Approach:
+        return self._begin(rng, problem, None if size is None else (size,))
+
+    def init_path(self, rng: Rng, problem: Problem, sizes: Sequence[int]) -> Approach:
+        return self._begin(rng, problem, tuple(sizes))
+
+    def _begin(self, rng: Rng, problem: Problem, sizes: tuple[int, ...] | None) -> Approach:
+        model, fitting = _structured(problem)
+        matched = min(model.structure.num_matched, problem.data.num_rows)
+        _check_size(model, problem, sizes)
+        _say_plan(model, sizes, matched)
+        per_group = self._per_group(fitting)
+        look = problem.ask(GroupLook(model, fitting.layout, None, per_group, _seed(rng)))
+        assert look.pool is not None
+        pool, groups = look.pool.points, fitting.layout.split(model, look.pool.points.rows).groups
+        weights = pool.rows.multiplicity()
+        seen = np.bincount(groups, weights, minlength=look.counts.size)
+        weights = weights * (look.counts / np.maximum(seen, 1e-300))[groups]
+        pilot = fit(
+            fitting,
+            fitting.start(np.zeros(model.dim)),
+            lambda q: sums_in_parts(model, fitting.layout, q, pool.rows, weights),
+            tolerance=PILOT_SETTLED,
+        )
+        goal = sizes or (matched,)
+        shown = _shown(pool.weighted(weights), goal[-1])
+        return Approach(goal, sizes is None, pool, shown, pilot.gaussian, None, np.inf, 0)
+
+    def step(
+        self, rng: Rng, problem: Problem, state: Approach | Chosen
+    ) -> tuple[Approach | Chosen, Info]:
+        if isinstance(state, Approach):
+            return self._approach(rng, problem, state)
+        return _next_size(state)
+
+    def _approach(
+        self, rng: Rng, problem: Problem, state: Approach
+    ) -> tuple[Approach | Chosen, Info]:
+        """A pass, and a step of Newton's method if there is one to take."""
+        model, fitting = _structured(problem)
+        nearly = state.decrement <= NEARLY * model.dim or state.num_passes + 1 >= MOST_PASSES
+        per_group = self._per_group(fitting) if nearly else None
+        query = GroupLook(model, fitting.layout, state.gaussian, per_group, _seed(rng))
+        look = problem.ask(query)
+        assert look.sums is not None
+        fitted = fitting.at(state.gaussian, look.sums)
+        if state.last is not None and not fitted.bound >= state.last.bound - 1e-3 * model.dim:
+            # Too long a step: half of it.
+            gaussian = fitting.between(state.last.gaussian, state.gaussian, 0.5)
+            passes = state.num_passes + 1
+            if passes < MOST_PASSES:
+                return state._replace(gaussian=gaussian, num_passes=passes), Info(None)
+        gaussian, decrement = fitting.step(fitted)
+        settled = abs(decrement) <= SETTLED * model.dim
+        if look.pool is not None and (settled or state.num_passes + 1 >= MOST_PASSES):
+            pool = _union(state.pool, look.pool.points)
+            chosen = _choose(problem, fitting, fitted, pool, state)
+            return chosen, _info(chosen, chosen.number)
+        if settled:
+            # Only candidates are missing: the same place again.
+            gaussian = fitted.gaussian
+        return state._replace(
+            gaussian=gaussian,
+            last=fitted,
+            decrement=abs(decrement),
+            num_passes=state.num_passes + 1,
+        ), Info(None)
+
+    def _per_group(self, fitting: Fitting) -> tuple[int, ...]:
+        """Candidates of the groups of each term."""
+        layout = fitting.layout
+        p, q = layout.num_wide, layout.num_own
+        own = q + q * (q + 1) // 2 + p * q
+        common = p + p * (p + 1) // 2
+        number = max(POOL_SHARE * own, POOL_LEAST, POOL_ROWS // layout.num_groups, 0)
+        if layout.num_groups == 1:
+            number = max(number, POOL_SHARE * common)
+        most = max(POOL_NUMBERS // ((common + own) * layout.num_groups), 10)
+        number = self.pool_rows or min(number, most)
+        terms = layout.structure.terms
+        # Groups of the other terms must be in the pool as well, if they are rare.
+        return tuple(
+            number if place == layout.structure.main else max(POOL_LEAST, number // 4)
+            for place in range(len(terms))
+        ) or (number,)
+
+    def reached(
+        self, state: Approach | Chosen, sizes: Sequence[int]
+    ) -> Mapping[int, WeightedPoints]:
+        if isinstance(state, Approach):
+            return {size: state.points for size in sizes if 0 < state.points.size <= size}
+        return dict(zip(state.sizes, state.answers, strict=True))
+
+
+def _structured(problem: Problem) -> tuple[StructuredModel, Fitting]:
+    model = problem.model
+    fitting = fitting_of(model)
+    assert is_structured(model)
+    return model, fitting
+
+
+def _seed(rng: Rng) -> int:
+    return int(rng.integers(2**31))
+
+
+def _check_size(model: StructuredModel, problem: Problem, sizes: tuple[int, ...] | None) -> None:
+    groups = max((term.num_groups for term in model.structure.terms), default=0)
+    if sizes is None and 2 * groups > problem.data.num_rows:
+        raise ValueError(
+            f"there are {groups:,} groups in {problem.data.num_rows:,} rows: a coreset keeps some "
+            "rows of every group, so there is nothing to leave out. Use all rows"
+        )
+
+
+def _say_plan(model: StructuredModel, sizes: tuple[int, ...] | None, matched: int) -> None:
+    asked = "" if sizes is None else f"; asked for {sizes[-1]:,}"
+    say(
+        "plan",
+        f"{model.structure.describe()}. {matched:,} rows match all their quadratics, "
+        f"some two thirds of them come close{asked}",
+        num_matched=matched,
+    )
+
+
+def _shown(points: WeightedPoints, size: int) -> WeightedPoints:
+    """Of a pilot the rows of largest weight, which then stand for all."""
+    kept = points.take(np.sort(np.argsort(-points.weights, kind="stable")[:size])).positive()
+    return kept.scaled(points.weights.sum() / kept.weights.sum())
+
+
+def _union(first: Points, second: Points) -> Points:
+    new = np.flatnonzero(~np.isin(second.indices, first.indices))
+    return first.append(second.take(new))
+
+
+def _choose(
+    problem: Problem, fitting: Fitting, fitted: Fitted, pool: Points, state: Approach
+) -> Chosen:
+    model = problem.model
+    assert is_structured(model) and fitted.sums is not None
+    space = ArrowSpace(model, fitted.gaussian, fitting.prior)
+    total = space.total_of(fitted.gaussian.whitened_sums(fitted.sums)).element
+    sizes = _ladder(state, problem) if state.open else state.sizes
+    answers = _pursued(space, pool, total, sizes)
+    promises = tuple(half_square(total - element_of(space, points)) for points in answers)
+    number = 0 if state.open else len(sizes) - 1
+    return Chosen(tuple(sizes), state.open, tuple(answers), promises, number)
+
+
+def _pursued(
+    space: ArrowSpace, pool: Points, total: Array, sizes: Sequence[int]
+) -> list[WeightedPoints]:
+    """Points of each size: one by one where they are few, else a batch of all groups at a time."""
+    if max(sizes) <= ONE_BY_ONE:
+        choices = orthogonal_pursuit(space, pool.rows, total, sizes, overshoot=2.0)
+        return [pool.take(choice.taken).weighted(choice.weights) for choice in choices]
+    units, lengths = GroupedVectors.of(space, _embedded(space, pool), total)
+    if not np.any(lengths > 0.0):
+        raise no_direction()
+    return [
+        pool.take(choice.taken).weighted(choice.weights / lengths[choice.taken])
+        for choice in grouped_pursuit(units, sizes)
+    ]
+
+
+def _embedded(space: ArrowSpace, pool: Points) -> Grouped:
+    """The vectors of the pool, some thousand rows at a time."""
+    parts = [
+        space.embed(pool.rows.take(slice(first, first + 4096)))
+        for first in range(0, pool.indices.size, 4096)
+    ]
+    return Grouped(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _ladder(state: Approach, problem: Problem) -> tuple[int, ...]:
+    """Sizes to try where none was asked for, up to what matches every quadratic and beyond."""
+    largest = min(int(1.5 * state.sizes[-1]), problem.data.num_rows)
+    size, sizes = max(1, state.sizes[-1] // 5), list[int]()
+    while size < largest:
+        sizes.append(size)
+        size = max(size + 1, int(ENLARGED * size))
+    return (*sizes, largest)
+
+
+def _next_size(state: Chosen) -> tuple[Chosen, Info]:
+    number = min(state.number + 1, len(state.sizes) - 1)
+    return state._replace(number=number), _info(state, number)
+
+
+def _info(state: Chosen, number: int) -> Info:
+    kl = Estimate(state.promises[number], 0.0)
+    if number < len(state.sizes) - 1:
+        return Info(kl)
+    return Info(kl, f"chosen at size {state.answers[number].size}")

@@ -1,0 +1,81 @@
+"""The cheapest exact way to draw from π_w that works.
+
+1. Conjugate models have draws in closed form.
+2. Around the one mode of a log-concave π_w, independence Metropolis takes one vectorised call of
+   the model; with many rows nearly every proposal is accepted.
+3. Everything else is for NUTS, compiled where the model can be.
+
+What was taken is in `Draws.how`, and what it is worth in its acceptance, R̂ and effective sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from corebayes.arguments import check_fields
+from corebayes.models.structure import is_structured
+from corebayes.samplers.draws import Draws
+from corebayes.samplers.exact import Exact, is_conjugate
+from corebayes.samplers.independence import Independence
+from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.posterior import Posterior
+from corebayes.types import Array
+
+# Newton's method and mixtures with full covariances are for so many parameters.
+MOST_PARAMETERS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Automatic:
+    """Draws of π_w itself: exact, by independence Metropolis, or by NUTS, in this order.
+
+    `num_tune` and `target_accept` are for NUTS. Cost: a few thousand densities, or some hundred
+    thousand gradients.
+    """
+
+    chains: int = 4
+    num_tune: int = 500
+    target_accept: float = 0.8
+
+    def __post_init__(self) -> None:
+        check_fields(self, target_accept=(0.0, 1.0))
+
+    def draw(
+        self,
+        rng: Generator,
+        posterior: Posterior,
+        num_draws: int,
+        start: Array | None = None,
+        *,
+        progress: bool = False,
+    ) -> Draws:
+        """Chains of num_draws / chains draws each, rounded up; `progress` is NUTS's."""
+        each = -(-num_draws // self.chains)
+        if is_conjugate(posterior.model):
+            return Exact().draw(rng, posterior, each * self.chains).in_chains(self.chains)
+        drawn = self._around_modes(rng, posterior, num_draws, start)
+        if drawn is not None:
+            return drawn
+        nuts = NUTS(chains=self.chains, num_tune=self.num_tune, target_accept=self.target_accept)
+        return nuts.draw(rng, posterior, num_draws, start, progress=progress)
+
+    def _around_modes(
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None
+    ) -> Draws | None:
+        """Draws by independence Metropolis, if proposals cover π_w."""
+        if posterior.dim > MOST_PARAMETERS or not posterior.model.log_concave:
+            return None
+        if is_structured(posterior.model):
+            # Funnels are no places for a mixture.
+            return None
+        independence = Independence(chains=self.chains)
+        with np.errstate(all="ignore"):
+            pilot = independence.fit(rng, posterior, start)
+            if pilot is None or not independence.covers(pilot):
+                return None
+            drawn = independence.run(rng, posterior, pilot, num_draws)
+        # The proposals that were made are more than the pilot's, and may have seen more.
+        return drawn if drawn.pareto_k <= independence.max_pareto_k else None

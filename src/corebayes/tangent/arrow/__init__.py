@@ -1,0 +1,1 @@
+"""The tangent space of mixed models, at the Gaussian of `corebayes.arrow`."""
