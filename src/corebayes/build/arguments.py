@@ -38,6 +38,14 @@ def check_can_start(method: Construction, start: Any, size: int | None) -> None:
         raise ValueError("start has learned rows, which are none of the data's to go on from")
 
 
+def check_reserve(reserve: Any, size: int | None) -> None:
+    if reserve is None:
+        return
+    checked_whole("reserve", reserve, of="rows")
+    if size is not None and reserve <= size:
+        raise ValueError(f"reserve must be larger than size, {size}, got {reserve}")
+
+
 def check_enough_rows(size: int | None, data: Data) -> None:
     if size is not None and size > data.num_rows:
         raise ValueError(f"size must be at most the number of rows, {data.num_rows}, got {size}")
