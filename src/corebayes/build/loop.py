@@ -11,9 +11,11 @@ from corebayes.build.arguments import (
     check_can_start,
     check_enough_rows,
     check_method,
+    check_rows_per_group,
     check_reserve,
     checked_size,
     checked_sizes,
+    size_for_groups,
 )
 from corebayes.build.reserve import with_reserve
 from corebayes.build.run import Run, Tolerance, starting_points
@@ -64,6 +66,9 @@ def build(
     folds left out), the totals of all of them are matched jointly, so that one coreset serves them
     all; `refit` samples each. The coreset's own model is `model`, and KL is the sum over all.
 
+    The rows of a mixed model's coreset are of every group, so `rows_per_group` times the number of
+    groups (of its largest group term) is another way to say the size.
+
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
     weights. With `reserve`, a larger number of rows, so many are kept beside the coreset, with
     weights of their own: what `update` and `merge` go on from without losing accuracy. With
@@ -71,7 +76,9 @@ def build(
     the same call after any interruption goes on where they end, to the same bits. `memory`, such as
     "500MB", is what the process may take in all; see `scan/budget.py`.
     """
-    size = checked_size(size, tol)
+    if rows_per_group is None or size is not None:
+        size = checked_size(size, tol)
+    check_rows_per_group(rows_per_group, size)
     tol = checked_positive("tol", tol)
     max_time = checked_positive("max_time", max_time)
     seed = checked_seed(seed)
@@ -94,6 +101,8 @@ def build(
         if start is not None:
             rows.want(start.indices)
         run = Run.of(model, rows, method, seed, limit)
+        if rows_per_group is not None:
+            size = size_for_groups(run.problem, rows_per_group)
         if models is not None:
             run.method = serving(method, model, run.problem.model, rows, models, size)
         begun = None if start is None else f"a coreset of {start.size} rows"
