@@ -55,6 +55,10 @@ def build(
     end of `max_time`, or a TimeoutError when there is none yet. The same arguments give the same
     coreset.
 
+    For one fit of one model whose posterior is nearly Gaussian, `corebayes.laplace` is cheaper; a
+    coreset pays for posteriors that are not, for other priors and fewer columns, and for your own
+    sampler.
+
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
     weights. With `checkpoint`, a folder, the answers of all passes are kept there as they come, and
     the same call after any interruption goes on where they end, to the same bits. `memory`, such as

@@ -21,6 +21,7 @@ import corebayes as cb
 from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
 from corebayes.cli import exact
+from corebayes.cli import laplace as laplaces
 from corebayes.cli import report as reports
 from corebayes.cli import reproduce as experiments
 from corebayes.cli import sample as samples
@@ -225,6 +226,7 @@ app.command(epilog=samples.EXAMPLE)(samples.sample)
 app.command(epilog=certificates.EXAMPLE)(certificates.certify)
 for example, command in exact.COMMANDS.items():
     app.command(epilog=example)(command)
+app.command(epilog=laplaces.EXAMPLE)(laplaces.laplace)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 
