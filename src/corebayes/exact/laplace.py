@@ -43,6 +43,8 @@ FEWEST_ROWS, ROWS_A_PARAMETER = 5_000, 20
 # The share of the proposals that has heavier tails, and of a mode that is hardly there.
 HEAVY, LEAST_SHARE = 0.2, 0.05
 MOST_MODES = 4
+# Independent draws are of any number of chains; what summarises them wants to compare some.
+CHAINS = 4
 # On the squared distance to the mode, in posterior standard deviations.
 TOLERANCE = 1e-8
 # Log weights that differ by less are the same.
@@ -64,7 +66,8 @@ def laplace(
     counts: Any = None,
     on_bad: str = "raise",
 ) -> Any:
-    """Draws of the posterior of all rows around Laplace's fit: ArviZ data, as `sample` gives.
+    """Draws of the posterior of all rows around Laplace's fit: ArviZ data, as `sample` gives, of
+    four chains.
 
     `data` is what `build` takes. The draws are weighed by π/q with all rows, smoothed, and drawn
     again in proportion (with `resample=False` the weights are in `sample_stats.log_weight`). The
@@ -97,7 +100,8 @@ def laplace(
         fitted = _Fitted(problem)
         proposal = fitted.proposal(rng)
         steps.begin("weighing the draws")
-        return _weighted(rng, problem, proposal, draws, fitted.num_passes, seed, resample=resample)
+        number = CHAINS * -(-draws // CHAINS)
+        return _weighted(rng, problem, proposal, number, fitted.num_passes, seed, resample=resample)
 
 
 class _Fitted:
@@ -193,10 +197,11 @@ def _weighted(
         "num_passes": num_passes + 1,
         "corebayes_version": __version__,
     }
-    shaped = values[None]
+    shaped = values.reshape(CHAINS, -1, model.dim)
+    in_chains = {name: seen.reshape(CHAINS, -1) for name, seen in stats.items()}
     groups = {
         "posterior": variables(model, shaped),
-        "sample_stats": draw_statistics({k: v[None] for k, v in stats.items()}, shaped),
+        "sample_stats": draw_statistics(in_chains, shaped),
     }
     return assembled(groups, attributes)
 
