@@ -32,7 +32,7 @@ from corebayes.checkpoint import CheckpointError
 from corebayes.compose import Refit, merge, refit, unrolled, update
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, load
-from corebayes.exact import correct, log_evidence, loo
+from corebayes.exact import correct, laplace, log_evidence, loo
 from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
 from corebayes.rows import Rows
@@ -104,6 +104,7 @@ __all__ = [
     "from_formula",
     "from_numpyro",
     "from_pymc",
+    "laplace",
     "load",
     "log_evidence",
     "loo",

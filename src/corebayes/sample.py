@@ -87,11 +87,11 @@ def arviz_data(
     """Draws (chains, draws, d), what was seen at each of them, and where they come from."""
     groups = {
         "posterior": variables(coreset.model, values),
-        "sample_stats": _stats(stats, values),
+        "sample_stats": draw_statistics(stats, values),
         "coreset": _rows(coreset),
         **(more or {}),
     }
-    return _assemble(groups, {**_provenance(coreset), **attributes})
+    return assembled(groups, {**_provenance(coreset), **attributes})
 
 
 def _chosen_sampler(sampler: str | Sampler | None, chains: int, tune: int) -> Sampler:
@@ -169,7 +169,7 @@ def _warn_if_not_converged(drawn: Draws, rhat: float) -> None:
         )
 
 
-def _assemble(groups: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
+def assembled(groups: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
     """The groups as what this version of ArviZ works with."""
     library: ModuleType = import_quietly("arviz", "sample")
     xarray = importlib.import_module("xarray")
@@ -248,7 +248,8 @@ def _safe(name: str, taken: set[str]) -> str:
     return name
 
 
-def _stats(stats: Mapping[str, Array], draws: Array) -> Any:
+def draw_statistics(stats: Mapping[str, Array], draws: Array) -> Any:
+    """What was seen at each draw, (chains, draws)."""
     import xarray
 
     variables = {name: (("chain", "draw"), values) for name, values in stats.items()}

@@ -70,6 +70,10 @@ def build(
     The rows of a mixed model's coreset are of every group, so `rows_per_group` times the number of
     groups (of its largest group term) is another way to say the size.
 
+    For one fit of one model whose posterior is nearly Gaussian, `corebayes.laplace` is cheaper; a
+    coreset pays for posteriors that are not, for other priors and fewer columns, and for your own
+    sampler.
+
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
     weights. With `reserve`, a larger number of rows, so many are kept beside the coreset, with
     weights of their own: what `update` and `merge` go on from without losing accuracy. With

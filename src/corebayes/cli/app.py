@@ -20,6 +20,7 @@ import corebayes as cb
 from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
 from corebayes.cli import compose, exact
+from corebayes.cli import laplace as laplaces
 from corebayes.cli import report as reports
 from corebayes.cli import reproduce as experiments
 from corebayes.cli import sample as samples
@@ -231,6 +232,7 @@ for command, example in compose.COMMANDS.items():
     app.command(epilog=example)(command)
 for example, command in exact.COMMANDS.items():
     app.command(epilog=example)(command)
+app.command(epilog=laplaces.EXAMPLE)(laplaces.laplace)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 

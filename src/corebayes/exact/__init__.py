@@ -2,6 +2,7 @@
 
 from corebayes.exact.correct import correct
 from corebayes.exact.evidence import log_evidence
+from corebayes.exact.laplace import laplace
 from corebayes.exact.loo import loo
 
-__all__ = ["correct", "log_evidence", "loo"]
+__all__ = ["correct", "laplace", "log_evidence", "loo"]
