@@ -10,6 +10,7 @@ import pytest
 
 import corebayes as cb
 from corebayes.cli import app as cli
+from tests.problems import coins
 
 NUM_ROWS = 900
 
@@ -19,7 +20,7 @@ def table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, NUM_ROWS))
-    delayed = rng.random(NUM_ROWS) < 1 / (1 + np.exp(-(1.5 * a - 0.5 * b)))
+    delayed = coins(rng, 1.5 * a - 0.5 * b)
     table = pa.table({"a": a, "b": b, "delayed": delayed})
     (tmp_path / "rows").mkdir()
     for k in range(3):

@@ -11,6 +11,7 @@ import pytest
 
 import corebayes as cb
 from corebayes.cli import app as cli
+from tests.problems import coins
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -37,7 +38,7 @@ def test_the_command_line_example_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 1000))
-    y = (rng.random(1000) < 1 / (1 + np.exp(-(a - 0.5 * b)))).astype(int)
+    y = coins(rng, a - 0.5 * b).astype(int)
     pa.parquet.write_table(pa.table({"a": a, "b": b, "y": y}), "rows.parquet")
     (example,) = [block for block in blocks("sh") if block.startswith("corebayes")]
     for line in example.splitlines():

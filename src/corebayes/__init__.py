@@ -31,6 +31,7 @@ from corebayes.certify import Certificate, certify
 from corebayes.checkpoint import CheckpointError
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, load
+from corebayes.exact import correct, log_evidence, loo
 from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
 from corebayes.rows import Rows
@@ -93,6 +94,7 @@ __all__ = [
     "build",
     "build_path",
     "certify",
+    "correct",
     "dask",
     "diagnostics",
     "from_bambi",
@@ -100,6 +102,8 @@ __all__ = [
     "from_numpyro",
     "from_pymc",
     "load",
+    "log_evidence",
+    "loo",
     "open",
     "processes",
     "report",

@@ -53,8 +53,10 @@ def test_the_log_density_is_the_one_of_bambis_own_model():
         np.testing.assert_allclose(ours, compiled(point), rtol=1e-10)
 
 
-def test_gaussian_models_go_back_with_the_priors_of_all_rows():
-    own = make("y ~ a + b", center_predictors=False)
+def test_models_go_back_with_the_priors_of_all_rows():
+    # A prior that the built-in models do not have.
+    priors = {"b": bambi.Prior("Laplace", mu=0, b=1)}
+    own = make("y ~ a + b", priors=priors, center_predictors=False)
     model, data = from_bambi(own)
     coreset = weighted(model, data, [1, 5, 22, 40], [20.0, 10.0, 4.0, 26.0])
     with warnings.catch_warnings():
@@ -74,13 +76,14 @@ def test_gaussian_models_go_back_with_the_priors_of_all_rows():
 
 
 def test_what_bambi_would_get_wrong_is_refused():
-    model, data = from_bambi(make("binary ~ a", family="bernoulli", center_predictors=False))
+    own = make("binary ~ a", family="bernoulli", link="probit", center_predictors=False)
+    model, data = from_bambi(own)
     coreset = weighted(model, data, [1, 5, 22], [20.0, 20.0, 20.0])
     with pytest.raises(ValueError, match=r"weighted\(\) fails for the bernoulli family"):
         to_bambi(coreset)
     assert "coreset_weight" in to_pymc(coreset).named_vars
-    model, data = from_bambi(make("y ~ a"))
+    model, data = from_bambi(make("y ~ a", priors={"a": bambi.Prior("Laplace", mu=0, b=1)}))
     with pytest.raises(ValueError, match="centres the predictors"):
         to_bambi(weighted(model, data, [1, 5, 22], [20.0, 20.0, 20.0]))
-    with pytest.raises(TypeError, match="from_bambi, not of LogisticRegression"):
+    with pytest.raises(TypeError, match="LogisticRegression does not know its Bambi model"):
         to_bambi(weighted(cb.LogisticRegression(), data, [0], [1.0]))

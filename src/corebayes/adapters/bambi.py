@@ -5,18 +5,21 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from corebayes.adapters.bambi_mixed import bambis_density, mixed_from_bambi
+import numpy as np
+
+from corebayes.adapters.bambi_built_in import bambis_density, built_in_from_bambi, translated
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.export_pymc import density_of
 from corebayes.adapters.jax_model import import_jax
 from corebayes.adapters.pymc import PymcModel, adapt, initial_point
 from corebayes.coreset import Coreset, check_coreset
-from corebayes.models import MixedRegression
+from corebayes.models import GLM, MixedRegression
 from corebayes.rows import Rows
+from corebayes.types import Array
 
 WEIGHT = "coreset_weight"
 # Families whose observations Bambi turns into something that its weights do not reach.
-UNWEIGHTED = {"bernoulli", "categorical", "cumulative", "sratio", "multinomial"}
+UNWEIGHTED = {"bernoulli", "t", "categorical", "cumulative", "sratio", "multinomial"}
 
 
 class BambiModel(PymcModel):
@@ -28,23 +31,39 @@ class BambiModel(PymcModel):
     def __reduce__(self) -> Any:
         return _again, (self.bambi,)
 
+    def constrain(self, draws: Array) -> dict[str, Array]:
+        """The variables, with intercepts in the columns as they are: Bambi's PyMC model has those
+        at the mean of the columns."""
+        values = super().constrain(draws)
+        components = self.bambi.components.values() if self.bambi.center_predictors else ()
+        for component in components:
+            intercept = getattr(component, "intercept_term", None)
+            if intercept is None:
+                continue
+            name = str(intercept.alias or intercept.name)
+            for term in component.common_terms.values():
+                own = values[str(term.alias or term.name)]
+                middle = np.asarray(term.data, dtype=np.float64).mean(axis=0)
+                # One number a draw, or one for each column of a term.
+                values[name] = values[name] - (own * middle if middle.ndim == 0 else own @ middle)
+        return values
 
-def from_bambi(model: Any) -> tuple[BambiModel | MixedRegression, Rows]:
+
+def from_bambi(model: Any) -> tuple[BambiModel | MixedRegression | GLM, Rows]:
     """The pair (model, data) for `build` and everything after it, from a Bambi model.
 
-    The priors are those Bambi chose for all rows. A model with group-specific terms such as (1|g)
-    becomes a built-in `MixedRegression` if its family is bernoulli, poisson, gaussian, t (of known
-    nu) or negativebinomial and its priors are Bambi's own or of their kinds: the variables have
-    Bambi's names, dimensions and labels, and `Intercept` is the one of the columns as they are, as
-    `model.predict` takes it. Of any other model the variables are those of its PyMC model, where
-    `Intercept` is the one at the mean of the predictors unless the model was made with
-    `center_predictors=False`.
+    The priors are those Bambi chose for all rows. A model whose family is bernoulli, poisson,
+    gaussian, t (of known nu) or negativebinomial, with Bambi's own priors or others of their kinds,
+    becomes a built-in regression: a `MixedRegression` when it has group-specific terms such as
+    (1|g) or an unknown sigma or alpha. Of any other the PyMC model behind it is taken. In both
+    cases the variables have Bambi's names, dimensions and labels, and `Intercept` is the one of the
+    columns as they are, as `model.fit` gives it and `model.predict` takes it.
     """
     import_bambi()
     if not model.built:
         model.build()
-    mixed = mixed_from_bambi(model)
-    return _adapted(model) if mixed is None else mixed
+    built_in = built_in_from_bambi(model)
+    return _adapted(model) if built_in is None else built_in
 
 
 def _adapted(model: Any) -> tuple[BambiModel, Rows]:
@@ -58,7 +77,7 @@ def to_bambi(coreset: Coreset, model: Any = None) -> Any:
     """A Bambi model of the coreset's rows, weighted by `weighted(y, weight)`, with the priors of
     the model it was built from; `model.fit()` samples it.
 
-    For a coreset of a `MixedRegression` that `from_bambi` made, pass the Bambi `model` as well.
+    For a coreset of a built-in regression that `from_bambi` made, pass the Bambi `model` as well.
     Refused where Bambi cannot do that: for families it has no weights for, such as Bernoulli, where
     it would centre the predictors at the mean of the few rows, and where a category has no row in
     the coreset. `to_pymc` is always right. Its log density is compared with ours before it is
@@ -67,13 +86,15 @@ def to_bambi(coreset: Coreset, model: Any = None) -> Any:
     bambi = import_bambi()
     adapted = coreset.model
     own = adapted.bambi if isinstance(adapted, BambiModel) else model
-    if not isinstance(adapted, BambiModel | MixedRegression) or not hasattr(
-        own, "response_component"
-    ):
+    if not isinstance(adapted, BambiModel | MixedRegression | GLM):
         raise TypeError(
-            f"to_bambi is for coresets of from_bambi, not of {type(adapted).__name__}"
-            f"{' without the Bambi model' * isinstance(adapted, MixedRegression)}: "
+            f"to_bambi is for coresets of from_bambi, not of {type(adapted).__name__}: "
             "use to_pymc, or coreset.rows and coreset.weights"
+        )
+    if not hasattr(own, "response_component"):
+        raise TypeError(
+            f"a coreset of {type(adapted).__name__} does not know its Bambi model: pass it as "
+            "well, to_bambi(coreset, model), or use to_pymc"
         )
     check_coreset(coreset)
     _refuse(own)
@@ -90,10 +111,12 @@ def to_bambi(coreset: Coreset, model: Any = None) -> Any:
     )
     exported.build()
     _check_shapes(own, exported)
-    if isinstance(adapted, MixedRegression):
+    if not isinstance(adapted, BambiModel):
         compiled = exported.backend.model.compile_logp(mode="FAST_COMPILE")
+        # A plain regression has the same parameters as a mixed one without terms.
+        same = adapted if isinstance(adapted, MixedRegression) else translated(own)[0]
         check_density(
-            coreset, lambda theta: bambis_density(exported, adapted, compiled, theta), "Bambi"
+            coreset, lambda theta: bambis_density(exported, same, compiled, theta), "Bambi"
         )
         return exported
     names = [parameter.name for parameter in adapted.parameters]

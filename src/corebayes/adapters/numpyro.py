@@ -56,10 +56,6 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[
     return adapted, data
 
 
-# NumPyro has one stack of handlers for all threads. A model runs only until it is compiled.
-RUNNING = threading.RLock()
-
-
 class NumpyroModel(JaxModel):
     """A `Model` that runs a NumPyro model; made by `from_numpyro`.
 

@@ -78,15 +78,14 @@ class Fitting:
         scales = self.layout.structure.scales
         # EM climbs out of small scales very slowly, and the first steps may have led there.
         theta = self.prior.lifted(gaussian.mean, sums)
-        for _ in range(MOST_ROUNDS if scales.size else 1):
+        new, decrement = self._newton(theta, gaussian, sums)
+        for _ in range(MOST_ROUNDS if scales.size else 0):
             check_time()
-            new, decrement = self._newton(theta, gaussian, sums)
-            if scales.size == 0:
-                break
             better = self.prior.best_scales(new)
             moved = float(np.max(np.abs(better - theta[scales])))
             theta = theta.copy()
             theta[scales] = better
+            new, _ = self._newton(theta, gaussian, sums)
             if moved < SETTLED_SCALES:
                 break
         new, decrement = self._newton(theta, gaussian, sums, coupled=new)

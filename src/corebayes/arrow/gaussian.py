@@ -62,11 +62,11 @@ class ArrowGaussian:
 
         A LinAlgError says that the precision is not positive definite.
         """
-        root = np.linalg.cholesky(own_own)
+        root: Array = np.linalg.cholesky(own_own).astype(np.float64, copy=False)
         # E = D⁻¹ C and the Schur complement Λ − Σ_g C_gᵀ E_g
-        slopes = np.linalg.solve(own_own, own_wide)
+        slopes: Array = np.asarray(np.linalg.solve(own_own, own_wide), dtype=np.float64)
         complement = wide_wide - np.einsum("gqp,gqr->pr", own_wide, slopes, optimize=True)
-        lower = np.linalg.cholesky(complement)
+        lower: Array = np.asarray(np.linalg.cholesky(complement), dtype=np.float64)
         identity = np.eye(len(lower))
         factor: Array = solve_triangular(lower, identity, lower=True).T
         return cls(layout, wide_mean, own_mean, factor, slopes, root)
@@ -74,7 +74,7 @@ class ArrowGaussian:
     @cached_property
     def inverse_root(self) -> Array:
         """R⁻¹, (G, q, q)."""
-        return np.linalg.inv(self.root)
+        return np.asarray(np.linalg.inv(self.root), dtype=np.float64)
 
     @cached_property
     def own_variances(self) -> Array:

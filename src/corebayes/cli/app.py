@@ -1,4 +1,4 @@
-"""The command line: `corebayes build | sample | certify | report | reproduce | demo`."""
+"""The command line: `corebayes build | sample | certify | correct | report | …`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from typer import Option
 import corebayes as cb
 from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
+from corebayes.cli import exact
 from corebayes.cli import report as reports
 from corebayes.cli import reproduce as experiments
 from corebayes.cli import sample as samples
@@ -55,6 +56,7 @@ from corebayes.cli.options import (
 from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.files.outputs import probe_output, write_or_keep
+from corebayes.files.reading import printable
 from corebayes.rows import Rows
 from corebayes.watch.interrupts import exit_code, is_interrupt
 from corebayes.watch.logs import JsonLines, logger, write_lines
@@ -222,6 +224,9 @@ def build(
 
 app.command(epilog=samples.EXAMPLE)(samples.sample)
 app.command(epilog=certificates.EXAMPLE)(certificates.certify)
+app.command(epilog=exact.CORRECT)(exact.correct)
+app.command(epilog=exact.EVIDENCE)(exact.evidence)
+app.command(epilog=exact.LOO)(exact.loo)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 
@@ -341,7 +346,7 @@ def _sentence(error: BaseException) -> str:
 def _one_line(text: str) -> str:
     """On one line, with the arguments of Python as options."""
     text = re.sub(r'\b(on_bad|target|features|counts|memory)="(\w+)"', _as_option, text)
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def _as_option(found: re.Match[str]) -> str:

@@ -17,7 +17,8 @@ from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import as_limit
 from corebayes.data.npy_header import check_archive
-from corebayes.data.parquet_files import is_address
+from corebayes.data.parquet_files import is_address, read_parquet
+from corebayes.files.reading import check_regular, first_line
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, rows_of, stored_design
 from corebayes.formula.tokens import shorten
@@ -220,10 +221,7 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
         raise ValueError(f"--formula is for tables with names, .csv or .parquet, not {path}")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    if path.suffix == ".csv":
-        table = _read_csv(path)
-    else:
-        table = import_pyarrow("pyarrow.parquet").read_table(path)
+    table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path))
     if columns.formula is not None:
         return design_rows(columns.formula, table, counts=columns.counts)
     assert columns.design is not None
@@ -232,11 +230,11 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
 
 def _read_csv(path: Path) -> Any:
     pyarrow = import_pyarrow()
+    check_regular(path)
     try:
         return import_pyarrow("pyarrow.csv").read_csv(path)
     except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"cannot read {path} as csv: {reason}") from error
+        raise ValueError(f"cannot read {path} as csv: {first_line(error)}") from error
 
 
 def _read_npz(path: Path, columns: Columns) -> Rows:
@@ -259,14 +257,14 @@ def _read_npz(path: Path, columns: Columns) -> Rows:
 
 def _load_numpy(path: Path) -> dict[str, Any]:
     """The arrays of a .npz. Pickled objects are never loaded."""
+    check_regular(path)
     try:
         with path.open("rb") as file:
             check_archive(file, as_limit())
             return dict(np.load(file, allow_pickle=False))
     except Exception as error:
         # A damaged file makes NumPy stumble in many ways that mean the same to the caller.
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"cannot read {path} as npz: {reason:.300}") from error
+        raise ValueError(f"cannot read {path} as npz: {first_line(error)}") from error
 
 
 def _named(name: str, choices: dict[str, Any], kind: str) -> Any:

@@ -8,7 +8,8 @@ from os import PathLike
 from typing import Any
 
 from corebayes.coreset.check import check_parts
-from corebayes.coreset.files import CorruptFile, first_line, read_coreset, write_coreset
+from corebayes.coreset.files import CorruptFile, read_coreset, write_coreset
+from corebayes.files.reading import first_line
 from corebayes.types import Array, Block, Indices, Model, WeightedPoints
 
 

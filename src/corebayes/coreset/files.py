@@ -25,6 +25,7 @@ from corebayes.data.footer import FOOTER_SHARE, check_pages, footer_bytes
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import FileLimitError, as_limit, check_within
 from corebayes.files.atomic import write_atomically
+from corebayes.files.reading import check_regular, first_line, printable
 from corebayes.models import BUILT_IN, MixedRegression, from_config
 from corebayes.types import Block, Model
 
@@ -142,13 +143,13 @@ def _rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Mo
     if model is not None:
         if type(model).__name__ != name or model.dim != dim:
             raise ValueError(
-                f"{path} is for a {_printable(name)} with {dim} parameters, "
+                f"{path} is for a {printable(name)} with {dim} parameters, "
                 f"not for a {type(model).__name__} with {model.dim}"
             )
         return model
     if config is None or name not in REBUILT:
         raise ValueError(
-            f"{path} is for a {_printable(name)}, whose functions a file cannot hold: "
+            f"{path} is for a {printable(name)}, whose functions a file cannot hold: "
             "pass the model as well, load(path, model=...)"
         )
     try:
@@ -201,11 +202,12 @@ def _to_arrow(pyarrow: Any, values: NDArray[Any]) -> Any:
 
 def _read(path: str | os.PathLike[str], limit: int) -> tuple[Content, Columns]:
     """JSON and columns of a file whose SHA-256 is right."""
-    try:
-        file = open(path, "rb")  # noqa: SIM115 - closed below; only this line may find no file
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no coreset file {path}") from None
-    with file:
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no coreset file {path}")
+    check_regular(path)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder, and no coreset file")
+    with open(path, "rb") as file:
         if file.read(4) != b"PAR1":
             raise CorruptFile(f"{path} is not a Parquet file, so no coreset that `save` wrote")
         # Whatever a damaged file makes the reader stumble over, it means the same to the caller.
@@ -245,7 +247,7 @@ def _opened(path: Any, file: BinaryIO, limit: int) -> Any:
     for column in source.schema_arrow:
         kind = column.type
         if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
-            raise ValueError(f"a column holds {_printable(str(kind))[:100]}, not numbers")
+            raise ValueError(f"a column holds {printable(str(kind))[:100]}, not numbers")
     rows, columns = source.metadata.num_rows, source.metadata.num_columns
     what = f"{path} has {rows:,} rows of {columns:,} columns"
     check_within(limit, 8 * rows * (columns + COPIES_OF_A_COLUMN), what)
@@ -285,17 +287,6 @@ def _decoded(source: Any) -> Columns:
         if columns[name].size != source.metadata.num_rows:
             raise ValueError("a column does not have as many rows as the file says")
     return columns
-
-
-def first_line(error: Exception) -> str:
-    """The first line of a message, which may quote what is in the file."""
-    text = f"there is no entry {error}" if isinstance(error, LookupError) else str(error)
-    return _printable((text.splitlines() or [type(error).__name__])[0][:300])
-
-
-def _printable(text: str) -> str:
-    """Without what would move a terminal's cursor."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _digest(content: Content, columns: Columns) -> str:

@@ -39,7 +39,8 @@ class GroupTerm:
         if len(set(effects)) < len(effects):
             raise ValueError(f"the group term of {self.group!r} has an effect twice: {effects}")
         scale = self.scale
-        scales = (scale,) * len(effects) if isinstance(scale, ScalePrior) else tuple(scale)
+        given = isinstance(scale, Sequence)
+        scales = tuple(scale) if given else (scale,) * len(effects)
         if len(scales) != len(effects) or not all(isinstance(one, ScalePrior) for one in scales):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(
                 f"scale of the group term {self.group!r} must be a prior such as HalfNormal(1.0), "

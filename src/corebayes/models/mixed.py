@@ -181,7 +181,7 @@ class MixedRegression:
     @property
     def fixed_names(self) -> tuple[str, ...]:
         columns = self._bound.columns
-        names = tuple(columns[place] for place in self.fixed_columns)
+        names = tuple(columns[place] for place in self._fixed(columns))
         return (*names, "intercept") if self.family.intercept else names
 
     @property
@@ -292,7 +292,7 @@ class MixedRegression:
         touch, jets = self._row_derivatives(theta, block)
         own = np.einsum("n,nk,nkm->nm", weights, jets.first[:, :, 0], touch.designs)
         places = self.places(touch.groups)
-        return np.bincount(places.ravel(), own.ravel(), minlength=self.dim)
+        return _scattered(places, own, self.dim)
 
     def gradient_and_hessian(
         self, theta: Array, block: Block, weights: Array
@@ -303,9 +303,9 @@ class MixedRegression:
         own = np.einsum("n,nk,nkm->nm", weights, jets.first[:, :, 0], designs)
         second = weights[:, None, None] * jets.second[:, :, :, 0]
         local = np.einsum("nkm,nkj,njl->nml", designs, second, designs)
-        flat = (places[:, :, None] * dim + places[:, None, :]).ravel()
-        hessian = np.bincount(flat, local.ravel(), minlength=dim * dim).reshape(dim, dim)
-        return np.bincount(places.ravel(), own.ravel(), minlength=dim), hessian
+        flat = places[:, :, None] * dim + places[:, None, :]
+        hessian = _scattered(flat, local, dim * dim).reshape(dim, dim)
+        return _scattered(places, own, dim), hessian
 
     def log_base(self, block: Block) -> Array:
         if self.learned is None:
@@ -432,3 +432,8 @@ def _check_labels(term: GroupTerm, values: Array) -> None:
             f"column {term.group!r} has the group {values[-1]:g}, but the term has "
             f"{len(term.labels):,} labels: groups are numbered 0, 1, …"
         )
+
+
+def _scattered(places: Indices, values: Array, length: int) -> Array:
+    """Sums of the values at their places."""
+    return np.bincount(places.ravel(), values.ravel(), minlength=length).astype(np.float64)

@@ -82,13 +82,18 @@ def posterior(findings: Findings) -> Markup:
         for place, parameter in enumerate(few)
     )
     keys = [Markup('<span class="key a"></span>'), "coreset posterior"]
-    if shares is not None:
+    exact = findings.measured is not None and findings.measured.exact is not None
+    if shares is not None or exact:
         words = "the same draws corrected to all rows by their importance ratios"
+        if exact:
+            words = "exact draws of the posterior of all rows"
         keys += ["  ", Markup('<span class="key fill"></span>'), words]
     shown = findings.parameters[:MOST_PARAMETERS]
     left = len(findings.parameters) - len(shown)
     header = ["parameter", "mean", "sd", "5 %", "95 %"]
-    header += [] if shares is None else ["corrected mean", "corrected sd", "shift (sd)"]
+    header += (
+        [] if shares is None and not exact else ["corrected mean", "corrected sd", "shift (sd)"]
+    )
     caption = "Parameters" + (f" (the first {len(shown)}; {left} more)" if left else "")
     return section(
         "posterior",
@@ -105,7 +110,7 @@ def _correction_words(findings: Findings, shown: int) -> str:
     words = f"The {shown} of {total} parameters that move most are drawn. " * (shown < total)
     if measured is None:
         return words + "The correction to all rows needs the rows."
-    if measured.shares is None:
+    if measured.shares is None and measured.exact is None:
         return words + (
             "The importance ratios cannot be trusted here (see the verdict), so no correction "
             "is shown."

@@ -37,7 +37,7 @@ from corebayes.types import Array, Gaussian
 # Chains start from fits this many times too wide, so that agreement between them means something.
 DISPERSION = 2.0
 
-# Up to so many parameters the frame and the tuning know of correlations.
+# Up to so many parameters of a model that is not log-concave frame and tuning know of correlations.
 MOST_PARAMETERS = 200
 
 # A place with less than e^−20 of the mass of another is none to start from.

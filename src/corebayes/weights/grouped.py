@@ -166,6 +166,6 @@ def _buckets(vectors: GroupedVectors, taken: Indices) -> list[_Bucket]:
         diagonal = np.full((chosen.size, width), 1.0)
         diagonal[row, place] = RIDGE
         gram[:, np.arange(width), np.arange(width)] += diagonal
-        inverse_root = np.linalg.inv(np.linalg.cholesky(gram))
+        inverse_root = np.asarray(np.linalg.inv(np.linalg.cholesky(gram)), dtype=np.float64)
         result.append(_Bucket(members, row, place, inverse_root))
     return result

@@ -32,6 +32,8 @@ class Choose(NamedTuple):
     goal: Goal
     look: Look
     """The pilot."""
+    fitted: bool = False
+    """Whether the look is already from close to π, whatever its points are."""
 
     @property
     def points(self) -> WeightedPoints:
@@ -40,15 +42,22 @@ class Choose(NamedTuple):
 
 def step(view: View, state: Choose, pilot_size: int) -> tuple[Choose | Polish, Info]:
     """Fit the pilot again if it is not there yet; else select for every size around it."""
-    goal, pilot = state
-    if pilot.half_variance > SETTLED:
+    goal, pilot, fitted = state
+    if not fitted and pilot.half_variance > SETTLED:
         better = view.look(view.pilot(pilot, pilot_size), pilot)
         if better.lower_than(pilot):
             return Choose(goal, better), view.info(goal, better)
     if goal.open:
-        goal = Goal((_first_size(view, pilot),), open=True)
-    chosen = view.select(pilot, goal.sizes, scan=False)
-    return Polish(goal, pilot, pilot, tuple(chosen)), view.info(goal, pilot)
+        goal = goal._replace(sizes=(_first_size(view, pilot),))
+    if not fitted:
+        chosen = view.select(pilot, goal.sizes, scan=False)
+        return Polish(goal, pilot, pilot, tuple(chosen)), view.info(goal, pilot)
+    # The pilot is selected with the others, on the same path; seen from so close to π it is seen
+    # from its own posterior.
+    sizes = sorted({*goal.sizes, view.pilot_points(pilot_size)})
+    chosen = dict(zip(sizes, view.select(pilot, sizes, scan=False), strict=True))
+    pilot = Look.of(chosen[sizes[-1]], pilot.space, pilot.total)
+    return Polish(goal, pilot, pilot, tuple(chosen[size] for size in goal.sizes)), Info(None)
 
 
 def _first_size(view: View, pilot: Look) -> int:

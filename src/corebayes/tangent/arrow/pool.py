@@ -86,7 +86,7 @@ class GroupLook:
     def answer(self, block: Block, numbers: Indices) -> Looked:
         split = self.layout.split(self.model, block)
         counted = block.multiplicity()
-        counts = np.bincount(split.groups, counted, minlength=self.layout.num_groups)
+        counts = np.bincount(split.groups, counted, self.layout.num_groups).astype(np.float64)
         sums, lengths = None, None
         if self.gaussian is not None:
             whitened = self.gaussian.whiten(split)

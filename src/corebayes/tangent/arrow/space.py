@@ -138,7 +138,7 @@ class ArrowSpace:
         return Grouped(common, np.concatenate(own, axis=1), split.groups)
 
     def take(self, vectors: Grouped, positions: Indices) -> Grouped:
-        return Grouped(*(part[positions] for part in vectors))
+        return Grouped(vectors.common[positions], vectors.own[positions], vectors.groups[positions])
 
     def combine(self, vectors: Grouped, weights: Array) -> Array:
         own = np.zeros((self.layout.num_groups, self.num_own))
@@ -192,7 +192,8 @@ class ArrowSpace:
     def parts(self, element: Array) -> GroupedElement:
         """The common coordinates of an element, and those of each group."""
         split = self.num_common
-        return GroupedElement(element[:split], element[split:].reshape(-1, self.num_own))
+        own = element[split:].reshape(self.layout.num_groups, self.num_own)
+        return GroupedElement(element[:split], own)
 
 
 def _products(rows: Array, bent: Array, i: Indices, j: Indices) -> Array:

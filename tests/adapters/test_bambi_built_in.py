@@ -12,7 +12,7 @@ import pytest
 
 import corebayes as cb
 from corebayes.adapters.bambi import BambiModel, from_bambi, to_bambi
-from corebayes.adapters.bambi_mixed import bambis_density, mixed_from_bambi
+from corebayes.adapters.bambi_built_in import bambis_density, built_in_from_bambi, translated
 from corebayes.adapters.density_check import log_density
 from corebayes.sample import _assemble, _posterior  # pyright: ignore[reportPrivateUsage]
 from tests.coresets import weighted
@@ -98,6 +98,41 @@ def test_bambi_predicts_from_the_variables():
             assert idata.posterior[axis].to_numpy().tolist() == list(inner.coords[axis])
 
 
+def test_what_is_not_mixed_is_a_plain_regression():
+    own = make("y ~ x + s + x:s", "bernoulli")
+    model, data = from_bambi(own)
+    assert isinstance(model, cb.LogisticRegression)
+    model = model.bind(data)
+    draws = np.random.default_rng(4).normal(size=(1, 3, model.dim))
+    idata = _assemble({"posterior": _posterior(model, draws)}, {})
+    own.predict(idata)
+    eta = data.take(np.arange(NUM_ROWS)).X @ draws[0].T
+    found = idata.posterior["p"].to_numpy()[0]
+    np.testing.assert_allclose(found, 1.0 / (1.0 + np.exp(-eta.T)), atol=1e-12)
+
+
+def test_the_noise_of_a_plain_regression_is_unknown():
+    model = from_bambi(make("z ~ x", "gaussian"))[0]
+    assert isinstance(model, cb.MixedRegression) and not model.terms
+    assert list(model.variables.dims) == [] and "sigma" in model.constrain(np.zeros((1, 3)))
+
+
+def test_intercepts_of_pymcs_way_are_in_the_columns_too():
+    own = make("z ~ x + s", "t")
+    model = from_bambi(own)[0]
+    draws = np.random.default_rng(4).normal(size=(1, 3, model.dim))
+    idata = _assemble({"posterior": _posterior(model, draws)}, {})
+    own.predict(idata)
+    values = {name: entry.values[0] for name, entry in idata.posterior.data_vars.items()}
+    table = frame()
+    for draw in range(3):
+        at_the_mean = model.split(draws[0, draw])["Intercept"]
+        dummies = np.column_stack([table["s"] == "v", table["s"] == "w"]).astype(float)
+        eta = at_the_mean + values["x"][draw] * (table["x"] - table["x"].mean())
+        eta = eta + (dummies - dummies.mean(axis=0)) @ values["s"][draw]
+        np.testing.assert_allclose(values["mu"][draw], eta, atol=1e-10)
+
+
 def test_alpha_is_one_over_the_dispersion():
     model = from_bambi(make("c ~ x + (1|g)", "negativebinomial"))[0]
     theta = np.random.default_rng(0).normal(size=(1, model.dim))
@@ -134,11 +169,11 @@ def test_a_saved_model_keeps_bambis_variables():
             },
         ),
         ("c ~ 0 + (1|g)", "poisson", {}),
-        ("z ~ x", "gaussian", {}),
+        ("z ~ x", "t", {}),
     ],
 )
 def test_what_has_no_counterpart_goes_the_other_way(formula, family, options):
-    assert mixed_from_bambi(make(formula, family, **options)) is None
+    assert built_in_from_bambi(make(formula, family, **options)) is None
 
 
 def test_the_other_way_is_pymcs():
@@ -147,24 +182,26 @@ def test_the_other_way_is_pymcs():
 
 
 @pytest.mark.parametrize(
-    ("formula", "family"), [("z ~ x + (1 + hour|g)", "gaussian"), ("c ~ x + (1|g)", "poisson")]
+    ("formula", "family"),
+    [("z ~ x + (1 + hour|g)", "gaussian"), ("c ~ x + (1|g)", "poisson"), ("c ~ x + s", "poisson")],
 )
 def test_back_to_bambi_with_weights(formula, family):
     own = make(formula, family, center_predictors=False)
     model, data = from_bambi(own)
     numbers = np.arange(0, NUM_ROWS, 3)
-    coreset = weighted(model, data, numbers, np.linspace(1.0, 5.0, numbers.size))
+    coreset = weighted(model.bind(data), data, numbers, np.linspace(1.0, 5.0, numbers.size))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = to_bambi(coreset, own)
     density = exported.backend.model.compile_logp(mode="FAST_COMPILE")
-    points = 0.5 * np.random.default_rng(3).normal(size=(3, model.dim))
+    points = 0.5 * np.random.default_rng(3).normal(size=(3, model.bind(data).dim))
+    same = translated(own)[0]
     differences = [
-        bambis_density(exported, model, density, theta) - log_density(coreset, theta)
+        bambis_density(exported, same, density, theta) - log_density(coreset, theta)
         for theta in points
     ]
     np.testing.assert_allclose(differences, differences[0], atol=1e-8)
-    with pytest.raises(TypeError, match="not of MixedRegression without the Bambi model"):
+    with pytest.raises(TypeError, match="does not know its Bambi model: pass it as well"):
         to_bambi(coreset)
 
 

@@ -1,4 +1,4 @@
-"""Bambi's models with group-specific terms as built-in mixed regressions, where each piece has one.
+"""Bambi's models as built-in regressions, mixed or not, where each piece has a counterpart.
 
 Bambi's η = a + (x − x̄)ᵀβ + zᵀb with a ~ N(m, s²), β_j ~ N(μ_j, σ_j²) has in the columns as they are
 the intercept a − x̄ᵀβ, so that (intercept, β) is Gaussian with
@@ -92,18 +92,24 @@ class Effects(NamedTuple):
     scales: list[ScalePrior]
 
 
-def mixed_from_bambi(own: Any) -> tuple[MixedRegression, Rows] | None:
+def built_in_from_bambi(own: Any) -> tuple[MixedRegression | GLM, Rows] | None:
     """The pair (model, data) of a built Bambi model, or None if it has a piece that no built-in
     model has. Cost: N·(p + effects of a row) numbers, and the log density of all rows at a few
     points."""
     try:
-        model, rows = _translated(own)
+        model, rows = translated(own)
     except NoCounterpart:
         return None
-    return (model, rows) if _same_density(own, model, rows) else None
+    if not _same_density(own, model, rows):
+        return None
+    if model.terms or model.learned is not None:
+        return model, rows
+    # Nothing is mixed: the columns have the names from which Bambi's vectors are made again.
+    return model.family, rows
 
 
-def _translated(own: Any) -> tuple[MixedRegression, Rows]:
+def translated(own: Any) -> tuple[MixedRegression, Rows]:
+    """A Bambi model as a mixed regression, with no terms if it has none; not yet compared."""
     component, response = own.components[own.family.likelihood.parent], own.response_component.term
     family = FAMILIES.get(own.family.name)
     special = any(
@@ -113,7 +119,7 @@ def _translated(own: Any) -> tuple[MixedRegression, Rows]:
     parent = own.family.likelihood.parent
     if family is None or special or own.family.link[parent].name != family.link:
         raise NoCounterpart
-    if component.offset_terms or component.hsgp_terms or not component.group_specific_terms:
+    if component.offset_terms or component.hsgp_terms:
         raise NoCounterpart
     known, learned = _constants(own, family, parent)
     columns = Columns()

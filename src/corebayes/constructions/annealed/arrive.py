@@ -1,0 +1,60 @@
+"""Arriving without a march: Newton's method in the Hermite space of a log-concave model.
+
+The first two degrees of the total at N(μ, LLᵀ) are the mean gradient and Hessian of all rows there,
+so every look is also a step towards the Gaussian closest to π,
+
+    μ ← μ + L P⁻¹ g,   L ← L P^(−1/2),     g = Lᵀ E∇ log π,   P = −Lᵀ E∇² log π L,
+
+from the posterior of a subsample that counts for all rows. Two or three passes, whatever N and d
+are, and no pilot on the way; where the steps do not settle, the march finds the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from corebayes.constructions.annealed.heavy import heaviest, with_skewness
+from corebayes.constructions.annealed.look import Look
+from corebayes.constructions.annealed.view import View
+from corebayes.tangent.hermite import Hermite
+from corebayes.types import WeightedPoints
+
+# Nats between the Gaussian of the space and the one closest to π, at which points may be selected:
+# a third of a standard deviation in one direction.
+SETTLED = 0.05
+# Looks at most: more would be no better than a march.
+MOST_LOOKS = 10
+# A step that leaves more than this share of the way will not settle.
+SLOWEST = 0.7
+
+
+def arrive(view: View, points: WeightedPoints) -> tuple[Look, Hermite] | None:
+    """A look from close to π, given a subsample weighted as all rows, and the geometry that the
+    posterior needs; None where none is in sight.
+
+    Its points are the subsample and, with many parameters, the heaviest rows. Cost: as a rule two
+    or three looks.
+    """
+    geometry, problem = view.geometry(), view.problem
+    if not (isinstance(geometry, Hermite) and problem.model.log_concave):
+        return None
+    # Degrees beyond the second say nothing of the way.
+    rough = replace(geometry, order=min(geometry.order, 2))
+    space, last = rough.space(view.rng, problem, points), float("inf")
+    for _ in range(MOST_LOOKS):
+        total = rough.total(problem, space)
+        nearer, misfit = space.newton(total)
+        if misfit <= SETTLED:
+            break
+        if not misfit <= SLOWEST * last:
+            return None
+        space, last = rough.space_at(problem, nearer), misfit
+    else:
+        return None
+    heavy = heaviest(view, space, points)
+    if view.given is None:
+        geometry = with_skewness(view, geometry, space, points.rows, heavy.rows)
+    if geometry.order > 2:
+        space = geometry.space_at(problem, nearer)
+        total = geometry.total(problem, space)
+    return Look.of(points.append(heavy), space, total), geometry

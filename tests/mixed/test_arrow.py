@@ -1,0 +1,118 @@
+"""The arrow's Gaussian and its tangent space against dense matrices, draws and brute force."""
+
+import numpy as np
+import pytest
+
+from corebayes.arrow.expectation import sums_of
+from corebayes.arrow.fit import fit
+from corebayes.arrow.gaussian import ArrowGaussian
+from corebayes.arrow.start import fitting_of
+from corebayes.tangent.arrow.space import ArrowSpace
+from tests.mixed.cases import NAMES, case
+
+
+def fitted(name, **options):
+    problem = case(name, **options).problem()
+    model, fitting = problem.model, fitting_of(problem.model)
+    block = problem.data.take(np.arange(problem.data.num_rows))
+    found = fit(
+        fitting,
+        fitting.start(np.zeros(model.dim)),
+        lambda q: sums_of(model, fitting.layout, q, block, None),
+        tolerance=1e-10,
+    )
+    return model, fitting, block, found
+
+
+def dense(gaussian: ArrowGaussian) -> np.ndarray:
+    """The covariance, from the definition of the Gaussian."""
+    layout = gaussian.layout
+    p, (num_groups, q) = layout.num_wide, layout.own_positions.shape
+    # θ = mean + T z, z standard normal
+    T = np.zeros((layout.dim, layout.dim))
+    T[layout.wide_positions, :p] = gaussian.factor
+    for g in range(num_groups):
+        own = layout.own_positions[g]
+        T[own, :p] = -gaussian.slopes[g] @ gaussian.factor
+        T[np.ix_(own, p + g * q + np.arange(q))] = np.linalg.inv(gaussian.root[g]).T
+    return T @ T.T
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_fit_is_where_expected_slopes_vanish_and_curvatures_are_the_precision(name):
+    model, _, block, found = fitted(name)
+    gaussian = found.gaussian
+    covariance = dense(gaussian)
+    rng = np.random.default_rng(0)
+    theta = gaussian.mean
+    free = np.setdiff1d(np.arange(model.dim), model.structure.scales)
+    # Expectations over rows' predictors with the scales where they are, by many draws.
+    draws = theta + rng.multivariate_normal(
+        np.zeros(model.dim), covariance, size=400, method="cholesky"
+    )
+    draws = np.concatenate([draws, 2.0 * theta - draws])
+    weights = np.ones(len(block))
+    parts = [model.gradient_and_hessian(draw, block, weights) for draw in draws]
+    slopes = np.mean([gradient for gradient, _ in parts], axis=0)
+    slopes = slopes + model.log_prior_gradient(theta)
+    # In standard deviations of each parameter the shift that the slopes ask for is small.
+    shift = covariance[np.ix_(free, free)] @ slopes[free]
+    assert np.max(np.abs(shift) / np.sqrt(np.diag(covariance)[free])) < 0.15
+    curvature = -np.mean([hessian for _, hessian in parts], axis=0)
+    curvature = (curvature - model.log_prior_hessian(theta))[np.ix_(free, free)]
+    precision = np.linalg.inv(covariance)[np.ix_(free, free)]
+    scale = np.sqrt(np.outer(np.diag(curvature), np.diag(curvature)))
+    assert np.max(np.abs(precision - curvature) / scale) < 0.15
+
+
+@pytest.mark.parametrize("name", ["logistic", "slopes", "crossed"])
+def test_draws_and_predictors_have_the_covariance(name):
+    model, fitting, block, found = fitted(name)
+    covariance = dense(found.gaussian)
+    draws = found.gaussian.draw(np.random.default_rng(1), 40_000)
+    sample = np.cov(draws, rowvar=False)
+    sd = np.sqrt(np.diag(covariance))
+    assert np.max(np.abs(sample - covariance) / np.outer(sd, sd)) < 0.04
+    split = fitting.layout.split(model, block)
+    whitened = found.gaussian.whiten(split)
+    spread = np.sum(whitened.wide**2, axis=(1, 2)) + np.sum(whitened.own**2, axis=(1, 2))
+    touch = model.touch(block)
+    places = model.places(touch.groups)
+    for row in (0, 7, 100):
+        design = np.zeros(model.dim)
+        design[places[row]] = touch.designs[row, 0]
+        assert spread[row] == pytest.approx(design @ covariance @ design, rel=1e-8)
+        assert whitened.mean[row, 0] == pytest.approx(design @ found.gaussian.mean, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sums_and_totals_and_vectors_agree(name):
+    model, fitting, block, found = fitted(name)
+    space = ArrowSpace(model, found.gaussian, fitting.prior)
+    vectors = space.embed(block)
+    ones = np.ones(len(block))
+    total = space.total(block)
+    size = np.abs(total.element).max()
+    np.testing.assert_allclose(space.combine(vectors, ones), total.element, atol=1e-9 * size)
+    from_sums = space.total_of(found.gaussian.whitened_sums(found.sums))
+    np.testing.assert_allclose(from_sums.element, total.element, atol=1e-8 * size)
+    assert from_sums.mean == pytest.approx(total.mean)
+    gram = space.gram(vectors)
+    np.testing.assert_allclose(np.diag(gram), space.squared_norms(vectors), rtol=1e-9)
+    some = space.take(vectors, np.array([3, 50]))
+    element = space.combine(some, np.array([0.5, 2.0]))
+    np.testing.assert_allclose(
+        space.project(vectors, element), gram[:, [3, 50]] @ [0.5, 2.0], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_inner_products_are_covariances_of_the_potentials(name):
+    # Of many rows, so that potentials are nearly quadratic where the posterior is.
+    model, fitting, block, found = fitted(name, num_rows=4000)
+    space = ArrowSpace(model, found.gaussian, fitting.prior)
+    gram = space.gram(space.embed(block.take(slice(0, 40))))
+    draws = found.gaussian.draw(np.random.default_rng(2), 20_000)
+    sample = np.cov(model.potentials(draws, block.take(slice(0, 40))))
+    sd = np.sqrt(np.diag(sample))
+    assert np.max(np.abs(gram - sample) / np.outer(sd, sd)) < 0.1
