@@ -163,7 +163,8 @@ def stages(most: int) -> list[int]:
 
 def in_stages(evidence: Evidence, numbers: Sequence[int], tol: float) -> tuple[int, Measured]:
     """What the first stage says whose verdict is clear, or the last, and its number of draws."""
-    level = LEVEL / len(numbers)
+    # Each stage has an even share, and one is for what no correction of finite draws can know.
+    level = LEVEL / (len(numbers) + 1)
     for stage, number in enumerate(numbers[:-1]):
         size, found = _measured(evidence.at_least(number), level, tol)
         certified = found.upper <= (CLEAR * tol if stage == 0 else tol)

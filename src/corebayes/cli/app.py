@@ -56,7 +56,6 @@ from corebayes.cli.options import (
 from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.files.outputs import probe_output, write_or_keep
-from corebayes.files.reading import printable
 from corebayes.rows import Rows
 from corebayes.watch.interrupts import exit_code, is_interrupt
 from corebayes.watch.logs import JsonLines, logger, write_lines
@@ -224,9 +223,8 @@ def build(
 
 app.command(epilog=samples.EXAMPLE)(samples.sample)
 app.command(epilog=certificates.EXAMPLE)(certificates.certify)
-app.command(epilog=exact.CORRECT)(exact.correct)
-app.command(epilog=exact.EVIDENCE)(exact.evidence)
-app.command(epilog=exact.LOO)(exact.loo)
+for example, command in exact.COMMANDS.items():
+    app.command(epilog=example)(command)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 
@@ -345,9 +343,6 @@ def _sentence(error: BaseException) -> str:
 
 def _one_line(text: str) -> str:
     """On one line, with the arguments of Python as options."""
-    text = re.sub(r'\b(on_bad|target|features|counts|memory)="(\w+)"', _as_option, text)
+    options = r'\b(on_bad|target|features|counts|memory)="(\w+)"'
+    text = re.sub(options, lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
     return printable(" ".join(text.split()))
-
-
-def _as_option(found: re.Match[str]) -> str:
-    return f"--{found[1].replace('_', '-')} {found[2]}"
