@@ -179,13 +179,13 @@ def funnel_of(num_groups, num_rows, spread):
 
 @pytest.mark.parametrize(
     ("num_groups", "num_rows", "spread"),
-    [(5, 300, 0.7), (5, 20_000, 0.7), (8, 2000, 0.0), (200, 1000, 0.3)],
+    [(5, 300, 0.7), (5, 4000, 0.7), (8, 2000, 0.0), (200, 1000, 0.3)],
 )
 def test_nuts_finds_no_funnel(num_groups, num_rows, spread):
     """Few groups and many, known well and hardly, even with no difference between them at all."""
     posterior = funnel_of(num_groups, num_rows, spread)
-    drawn = NUTS(chains=2, num_tune=400, tolerated=1.0).draw(
-        np.random.default_rng(1), posterior, 1000
+    drawn = NUTS(chains=4, num_tune=500, tolerated=1.0).draw(
+        np.random.default_rng(1), posterior, 4000
     )
     assert drawn.num_divergences <= 2
     assert drawn.diagnosed().max_rhat < 1.02
