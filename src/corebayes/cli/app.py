@@ -56,6 +56,7 @@ from corebayes.cli.options import (
 from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.files.outputs import probe_output, write_or_keep
+from corebayes.files.reading import printable
 from corebayes.rows import Rows
 from corebayes.watch.interrupts import exit_code, is_interrupt
 from corebayes.watch.logs import JsonLines, logger, write_lines
