@@ -105,6 +105,20 @@ class ArrowPrior:
             value -= 0.5 * precision * float(variances[scaled.effects].sum())
         return value
 
+    def lifted(self, theta: Array, sums: ArrowSums) -> Array:
+        """θ with every scale at least as large as the error with which rows know its effects."""
+        theta, known = theta.copy(), np.zeros(self.layout.dim)
+        touched = self.layout.num_touched
+        known[:touched] = -np.diagonal(sums.wide_wide)[:touched]
+        known[self.layout.num_wide :] = -np.diagonal(sums.own_own, axis1=1, axis2=2).ravel()
+        for scaled in self.prior.scales:
+            own = known[self._places[scaled.effects]]
+            own = own[own > 0.0]
+            if own.size:
+                lowest = -0.5 * np.log(np.median(own))
+                theta[scaled.place] = max(theta[scaled.place], lowest)
+        return theta
+
     def best_scales(self, gaussian: ArrowGaussian) -> Array:
         """The v that go with this Gaussian of the effects; one step of EM."""
         theta = gaussian.mean

@@ -28,7 +28,7 @@ from corebayes.samplers.density import (
 )
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import fit_or_units, prior_fit
-from corebayes.samplers.mixed_density import MixedDensity
+from corebayes.samplers.mixed_density import MixedDensity, mixed_density
 from corebayes.samplers.mixed_frame import MixedFrame, frame_of
 from corebayes.samplers.mode_search import log_mass
 from corebayes.samplers.posterior import Posterior
@@ -137,9 +137,12 @@ class NUTS:
         own = {"tune": self.num_tune, "target_accept": self.target_accept}
         options = {**options, **own, "maxdepth": self.max_depth}
         correlated = not posterior.model.log_concave and posterior.dim <= MOST_PARAMETERS
+        # The frame of a mixed model knows them already.
+        correlated = correlated and not isinstance(frame, MixedFrame)
         options["low_rank_modified_mass_matrix"] = self.compiled and correlated
         if isinstance(frame, MixedFrame):
-            density: Callback | Pointer = MixedDensity(posterior, frame)
+            quickest = mixed_density if self.compiled else MixedDensity
+            density: Callback | Pointer = quickest(posterior, frame)
         else:
             density = (quickest_density if self.compiled else plain_density)(posterior, frame)
         traces = [run_chain(density, chain, options) for chain in chains]
