@@ -24,6 +24,7 @@ from corebayes.certify.same_data import check_same_data
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.formula.rows import as_built
 from corebayes.models.conjugate import ConjugateModel
+from corebayes.models.touching import is_touching
 from corebayes.rows import Rows
 from corebayes.samplers.convergence import max_rhat
 from corebayes.samplers.draws import Draws, Sampler
@@ -108,6 +109,10 @@ def measure(
     if sampler is not None:
         drawn = _draw(rng, coreset, draws, sampler)
         return _of_draws(coreset, rows, drawn, tol, [len(drawn.flat)])
+    if is_touching(model):
+        # A search for modes is for few parameters, and would find the spikes of hierarchies.
+        drawn = _draw(rng, coreset, draws, NUTS(chains=4))
+        return _of_draws(coreset, rows, drawn, tol, stages(draws))
     sources = (one_mode if model.log_concave else several_modes)(rng, coreset, rows)
     modes = sources.num_modes
     if sources.trouble is not None:

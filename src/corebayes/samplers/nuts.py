@@ -18,6 +18,7 @@ from numpy.random import Generator
 from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
 from corebayes.models.mixed import MixedRegression
+from corebayes.models.touching import is_touching
 from corebayes.samplers.chain import Chain, run_chain
 from corebayes.samplers.density import (
     Callback,
@@ -28,6 +29,7 @@ from corebayes.samplers.density import (
 )
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import fit_or_units, prior_fit
+from corebayes.samplers.local_frame import local_frame, local_start
 from corebayes.samplers.mixed_density import MixedDensity
 from corebayes.samplers.mixed_frame import MixedFrame, frame_of
 from corebayes.samplers.mode_search import log_mass
@@ -119,6 +121,9 @@ class NUTS:
         if isinstance(posterior.model, MixedRegression):
             mixed = frame_of(posterior, start)
             return mixed, [mixed.start(rng) for _ in range(self.chains)]
+        if is_touching(posterior.model):
+            frame = local_frame(posterior, posterior.model, start)
+            return frame, [local_start(rng, posterior, frame) for _ in range(self.chains)]
         fits = _fits(rng, posterior, self.chains, start)
         frame = _frame(posterior, fits)
         return frame, [
