@@ -7,7 +7,7 @@ row sees its own group's only.
 
 A hierarchy that is written z_g ~ N(0, 1), b_g = τ z_g is taken in the coordinates b_g: there rows
 do not touch log τ, as in the centred form. `scale_of` says which entries of θ are multiplied by
-which scale:  θ_i = x_i exp(−x_{s(i)}) of the coordinates x in which the structure holds.
+which scale (`Rescaling`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from corebayes.models.autodiff import float64
+from corebayes.models.rescaling import Rescaling
 from corebayes.models.structure import Structure, StructuredModel, Touch
 from corebayes.types import Array, Block, Indices, Model
 
@@ -153,28 +154,10 @@ class TouchingModel:
             parts.append(RowMeans(*(part[:number] for part in answer)))
         return RowMeans(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def own_theta(self, coordinates: Array) -> Array:
-        """θ, as the model has it, of coordinates (…, d)."""
-        scales = self._known.scale_of
-        with np.errstate(over="ignore"):
-            factors = np.where(scales >= 0, np.exp(-coordinates[..., scales]), 1.0)
-        return coordinates * factors
-
-    def coordinates(self, theta: Array) -> Array:
-        """The coordinates of θ (…, d)."""
-        scales = self._known.scale_of
-        return theta * np.where(scales >= 0, np.exp(theta[..., scales]), 1.0)
-
-    def own_factor(self, mean: Array, factor: Array) -> Array:
-        """(d, K) directions at the coordinates `mean` as directions of θ."""
-        scales = self._known.scale_of
-        scaled = np.flatnonzero(scales >= 0)
-        shrink = np.exp(-mean[scales[scaled]])
-        turned = factor.copy()
-        # δθ_i = (δx_i − x_i δv) e^{−v}
-        moved = factor[scaled] - mean[scaled, None] * factor[scales[scaled]]
-        turned[scaled] = shrink[:, None] * moved
-        return turned
+    @cached_property
+    def rescaling(self) -> Rescaling:
+        """From the coordinates to θ, as the model has it."""
+        return Rescaling(self._known.scale_of)
 
     def prior_mean(self, places: Array) -> float:
         """The average of log π_0 in the coordinates, over places (R, d)."""
@@ -188,18 +171,9 @@ class TouchingModel:
         """The average of log π_0 over places whose scales are all set to these."""
         return ScaleJet(*_call(self._compiled_prior_of_scales, places, scales))
 
-    def _traced_theta(self, coordinates: Any) -> Any:
-        numpy, scales = _jax().numpy, self._known.scale_of
-        if not (scales >= 0).any():
-            return coordinates
-        # Of −1 something harmless.
-        logs = numpy.where(scales >= 0, coordinates[np.maximum(scales, 0)], 0.0)
-        return coordinates * numpy.exp(-logs)
-
     def _traced_prior(self, coordinates: Any) -> Any:
-        scales = self._known.scale_of
-        volume = coordinates[scales[scales >= 0]].sum()
-        return self.prior_term(self._traced_theta(coordinates)) - volume
+        volume = self.rescaling.traced_log_volume(coordinates)
+        return self.prior_term(self.rescaling.traced(coordinates)) + volume
 
     @cached_property
     def _compiled_means(self) -> Any:
@@ -207,7 +181,7 @@ class TouchingModel:
 
         def at(place: Any, rows: Mapping[str, Any]) -> Any:
             def moved(steps: Any) -> Any:
-                return self.row_terms(self._traced_theta(place + steps @ directions), rows)
+                return self.row_terms(self.rescaling.traced(place + steps @ directions), rows)
 
             def slopes(steps: Any) -> Any:
                 return jax.jacfwd(moved)(steps)

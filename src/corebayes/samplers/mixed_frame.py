@@ -127,7 +127,7 @@ def fit_of(posterior: Posterior, start: Array | None = None) -> ArrowGaussian:
     fitting: Fitting = fitting_of(model)
     at = np.zeros(model.dim) if start is None else start
     if is_touching(model):
-        at = model.coordinates(at)
+        at = model.rescaling.coordinates(at)
     return fit(
         fitting,
         fitting.start(at),

@@ -39,7 +39,7 @@ class Arrow(Geometry):
         assert is_structured(model)
         begin = np.zeros(model.dim) if start is None else start
         if is_touching(model):
-            begin = model.coordinates(begin)
+            begin = model.rescaling.coordinates(begin)
         fitted = fit(
             fitting,
             fitting.start(begin),

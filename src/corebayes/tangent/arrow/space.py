@@ -69,7 +69,7 @@ class ArrowSpace:
     @property
     def location(self) -> Array:
         mean = self.gaussian.mean
-        return self.model.own_theta(mean) if is_touching(self.model) else mean
+        return self.model.rescaling.theta(mean) if is_touching(self.model) else mean
 
     @cached_property
     def _pairs(self) -> tuple[Indices, Indices, Array]:
