@@ -69,3 +69,8 @@ def test_in_words(files, capsys):
 def test_a_method_that_is_none_is_one_sentence(files, capsys):
     assert ended(["correct", *files, "--method", "magic"]) == 2
     assert capsys.readouterr().err.strip().count("\n") == 0
+
+
+def test_what_a_terminal_would_obey_is_not_printed(files, capsys):
+    assert ended(["evidence", files[0], "rows\x1b[2J.csv"]) == 2
+    assert "\x1b" not in capsys.readouterr().err

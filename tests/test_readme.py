@@ -23,7 +23,7 @@ def blocks(language: str) -> list[str]:
 
 def test_the_first_example_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (program,) = blocks("python")
+    program, mixed = blocks("python")
     assert program.count("100_000") == 2 and len(program.splitlines()) <= 16
     names: dict = {}
     exec(program.replace("100_000", "2_000"), names)
@@ -32,6 +32,10 @@ def test_the_first_example_runs(tmp_path, monkeypatch, capsys):
     means = names["posterior"].posterior["beta"].mean(("chain", "draw")).values
     assert np.allclose(means, [0.5, -1.0, 0.3, 0.0, 0.8], atol=0.25)
     assert "of the full posterior" in capsys.readouterr().out
+    exec(mixed.replace("100_000", "20_000"), names)
+    assert names["coreset"].size <= 200
+    printed = capsys.readouterr().out
+    assert "of the full posterior" in printed and "shared parameters" in printed
 
 
 def test_the_command_line_example_runs(tmp_path, monkeypatch, capsys):

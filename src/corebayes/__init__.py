@@ -26,9 +26,10 @@ from corebayes.adapters import (
     to_pymc,
     to_stan,
 )
-from corebayes.build import build, build_path
-from corebayes.certify import Certificate, certify
+from corebayes.build import Variant, build, build_path
+from corebayes.certify import Certificate, certify, with_certificate
 from corebayes.checkpoint import CheckpointError
+from corebayes.compose import Refit, merge, refit, unrolled, update
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, load
 from corebayes.exact import correct, log_evidence, loo
@@ -87,9 +88,11 @@ __all__ = [
     "Posterior",
     "Quadratic",
     "Realistic",
+    "Refit",
     "Report",
     "Rows",
     "SubsamplePosterior",
+    "Variant",
     "__version__",
     "build",
     "build_path",
@@ -104,8 +107,10 @@ __all__ = [
     "load",
     "log_evidence",
     "loo",
+    "merge",
     "open",
     "processes",
+    "refit",
     "report",
     "sample",
     "to_bambi",
@@ -115,6 +120,9 @@ __all__ = [
     "to_parquet",
     "to_pymc",
     "to_stan",
+    "unrolled",
+    "update",
+    "with_certificate",
 ]
 __all__ += models.__all__
 

@@ -12,10 +12,11 @@ from corebayes.adapters.jax_model import JaxModel
 from corebayes.adapters.structure import find_row_structure
 from corebayes.arrow.layout import MOST_WIDE, Layout
 from corebayes.arrow.traced_prior import TracedPrior
+from corebayes.models.custom import CustomModel
 from corebayes.models.structure import is_structured
 from corebayes.models.touching import RowStructure, TouchingModel, is_touching
 from corebayes.rows import Rows
-from corebayes.types import Array, Indices
+from corebayes.types import Array, Indices, Model
 
 # With fewer parameters the dense way is as good.
 LEAST_DIM = 6
@@ -23,7 +24,18 @@ LEAST_DIM = 6
 MOVED, UNCHANGED = 0.7, 1e-8
 
 
-def learn_structure(model: JaxModel, data: Rows) -> None:
+def bound_with_structure(model: Model, data: Rows) -> Model:
+    """A model of plain JAX functions bound to its data, with its `row_structure` if it has one;
+    any other model as it is."""
+    if not isinstance(model, CustomModel):
+        return model
+    bound = model.bind(data)
+    if bound.jax_log_density is not None:
+        learn_structure(bound, data)
+    return bound
+
+
+def learn_structure(model: JaxModel | CustomModel, data: Rows) -> None:
     """Set the model's `row_structure`, if its rows touch few parameters."""
     if model.dim < LEAST_DIM:
         return
@@ -73,7 +85,7 @@ def _bends(model: TouchingModel, place: int, others: Indices) -> bool:
     return not np.allclose(first, second, rtol=UNCHANGED, atol=UNCHANGED)
 
 
-def _is_arrow(model: JaxModel) -> bool:
+def _is_arrow(model: JaxModel | CustomModel) -> bool:
     """Whether the Hessian of log π_0 has no entries but an arrow's, by a random product."""
     assert is_touching(model) and is_structured(model)
     layout, rng = Layout(model.structure), np.random.default_rng(8)
@@ -91,7 +103,7 @@ def _is_arrow(model: JaxModel) -> bool:
     return bool(np.all(np.abs(compared) <= UNCHANGED * (1.0 + np.abs(exact).max())))
 
 
-def _has_jets(model: JaxModel, data: Rows) -> bool:
+def _has_jets(model: JaxModel | CustomModel, data: Rows) -> bool:
     """Whether forward derivatives are finite, at a few rows."""
     assert is_touching(model)
     block = data.take(np.arange(min(8, data.num_rows)))

@@ -188,7 +188,9 @@ def _trace(model: Callable[..., Any], arguments: Arguments, number: int) -> dict
         seeded = numpyro.handlers.seed(model, rng_seed=0)
         started = numpyro.handlers.substitute(seeded, substitute_fn=_start_of_flat)
         with RUNNING:
-            return cast("dict[str, Any]", numpyro.handlers.trace(started).get_trace(*args, **kwargs))
+            return cast(
+                "dict[str, Any]", numpyro.handlers.trace(started).get_trace(*args, **kwargs)
+            )
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(

@@ -86,7 +86,9 @@ def find_row_structure(
     ]
     shared, scale_of = overview.touched & ~taken, np.full(model.dim, -1, dtype=np.int64)
     for scale in np.flatnonzero(shared):
-        scaled = _scaled_lines(seen, int(scale), [pair for pair in lines if scale_of[pair[0][0]] < 0])
+        scaled = _scaled_lines(
+            seen, int(scale), [pair for pair in lines if scale_of[pair[0][0]] < 0]
+        )
         for line in scaled:
             scale_of[line] = scale
             shared[scale] = False
@@ -104,9 +106,7 @@ class RowSlopes(NamedTuple):
     """(K, n, d)."""
 
 
-def row_slopes(
-    row_terms: RowTerms, block: Block, dim: int, rng: np.random.Generator
-) -> RowSlopes:
+def row_slopes(row_terms: RowTerms, block: Block, dim: int, rng: np.random.Generator) -> RowSlopes:
     """Exact ones: a row that does not touch a parameter has a zero there."""
     jax: Any = sys.modules["jax"]
     jacobian = jax.jit(jax.jacrev(row_terms))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.certify.kl import Measured
+from corebayes.certify.marginals import Marginals
 from corebayes.coreset import Coreset
 from corebayes.coreset.check import has_learned_rows
 from corebayes.types import Estimate
@@ -43,6 +44,9 @@ class Certificate:
     fault: str | None = None
     """What stood in the way of a certificate: "coreset", "draws" or "search"."""
     verdict: str
+    marginals: Marginals | None = None
+    """Of models whose rows touch few parameters: what changes about single parameters, and about
+    those that all rows share."""
 
     def __str__(self) -> str:
         lines = [self.verdict, ""]
@@ -59,6 +63,8 @@ class Certificate:
             lines.append(
                 f"  {'effective draws':<20}{self.effective_sample_size:,.0f} of {self.num_draws:,}"
             )
+        if self.marginals is not None:
+            lines.append(str(self.marginals))
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,6 +73,11 @@ class Certificate:
         for name in ("reverse_kl", "forward_kl", "symmetrised_kl"):
             kl: Estimate | None = getattr(self, name)
             plain[name] = None if kl is None else kl._asdict()
+        if self.marginals is not None:
+            plain["marginals"] = {
+                name: value._asdict() if isinstance(value, Estimate) else value
+                for name, value in self.marginals._asdict().items()
+            }
         # JSON has no infinity.
         for name in ("max_rhat", "pareto_k"):
             if plain[name] is not None and not np.isfinite(plain[name]):

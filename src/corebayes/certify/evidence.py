@@ -121,6 +121,13 @@ class Chains:
         self.coreset, self.rows, self.draws = coreset, rows, draws
         self.ratios: Array = np.full(draws.values.shape[:2], np.nan)
 
+    def evaluated(self, number: int) -> tuple[Array, Array]:
+        """The draws (chains, draws, d) that `at_least` this number are, and their ratios."""
+        ratios = self.at_least(number).values
+        known = ~np.isnan(self.ratios[0])
+        places = np.flatnonzero(known)[:: max(1, int(known.sum()) // ratios.shape[1])]
+        return self.draws.values[:, places], self.ratios[:, places]
+
     def at_least(self, number: int) -> Ratios:
         chains, length = map(int, self.draws.values.shape[:2])
         step = max(1, chains * length // number)

@@ -20,11 +20,13 @@ from corebayes.certify.conjugate import exact_kl
 from corebayes.certify.covering import one_mode, several_modes
 from corebayes.certify.evidence import Chains, Evidence, Ratios
 from corebayes.certify.kl import Measured, measure_kl
+from corebayes.certify.marginals import Marginals, marginals
 from corebayes.certify.same_data import check_same_data
+from corebayes.certify.steps import certificate_of_steps
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.formula.rows import as_built
 from corebayes.models.conjugate import ConjugateModel
-from corebayes.models.touching import is_touching
+from corebayes.models.structure import is_structured
 from corebayes.rows import Rows
 from corebayes.samplers.convergence import max_rhat
 from corebayes.samplers.draws import Draws, Sampler
@@ -46,7 +48,7 @@ FIRST, GROWTH, CLEAR = 100, 4, 0.1
 
 def certify(
     coreset: Coreset,
-    data: Any,
+    data: Any = None,
     *,
     draws: int = 4000,
     seed: int = 1,
@@ -62,7 +64,9 @@ def certify(
     """Measure KL between the coreset posterior and the posterior of all rows, on fresh draws.
 
     `data` must be what the coreset was built from (`target`, `features`, `counts` and `on_bad` as
-    there); `memory`, such as "500MB", is what the passes may bring the process to in all.
+    there); of an updated or merged coreset all its sources, in a list. Without `data` the certified
+    errors of the steps that led to it are added up, which is no measurement (`certify/steps.py`).
+    `memory`, such as "500MB", is what the passes may bring the process to in all.
     The coreset is certified when KL(π_w ‖ π) is at most `tol` nats with two standard errors to
     spare, which happens to one above `tol` in 40 cases at most; at 0.02 no probability is off by
     more than 0.1. For conjugate models KL is exact. For others draws are added until the verdict
@@ -75,6 +79,8 @@ def certify(
     """
     _check_arguments(draws, tol, seed, sampler)
     check_coreset(coreset)
+    if data is None:
+        return certificate_of_steps(coreset, tol)
     rows = as_built(
         coreset,
         data,
@@ -109,8 +115,8 @@ def measure(
     if sampler is not None:
         drawn = _draw(rng, coreset, draws, sampler)
         return _of_draws(coreset, rows, drawn, tol, [len(drawn.flat)])
-    if is_touching(model):
-        # A search for modes is for few parameters, and would find the spikes of hierarchies.
+    if is_structured(model):
+        # Thousands of parameters have no modes to search; the ratios at NUTS' draws tell.
         drawn = _draw(rng, coreset, draws, NUTS(chains=4))
         return _of_draws(coreset, rows, drawn, tol, stages(draws))
     sources = (one_mode if model.log_concave else several_modes)(rng, coreset, rows)
@@ -162,7 +168,8 @@ def stages(most: int) -> list[int]:
 
 def in_stages(evidence: Evidence, numbers: Sequence[int], tol: float) -> tuple[int, Measured]:
     """What the first stage says whose verdict is clear, or the last, and its number of draws."""
-    level = LEVEL / len(numbers)
+    # Each stage has an even share, and one is for what no correction of finite draws can know.
+    level = LEVEL / (len(numbers) + 1)
     for stage, number in enumerate(numbers[:-1]):
         size, found = _measured(evidence.at_least(number), level, tol)
         certified = found.upper <= (CLEAR * tol if stage == 0 else tol)
@@ -204,7 +211,19 @@ def _of_draws(
             return certificate.withheld(
                 coreset, trouble, "draws", tol, num_draws=num_draws, **about
             )
-    return certificate.judged(coreset, found, tol, num_draws=num_draws, **about)
+    result = certificate.judged(coreset, found, tol, num_draws=num_draws, **about)
+    if is_structured(coreset.model) and result.reverse_kl is not None:
+        result = replace(result, marginals=_marginals(coreset, evidence, num_draws))
+    return result
+
+
+def _marginals(coreset: Coreset, evidence: Chains, num_draws: int) -> Marginals:
+    """What the evaluated draws say of single parameters and of the shared ones."""
+    assert is_structured(coreset.model)
+    structure, names = coreset.model.structure, coreset.model.parameter_names
+    shared = np.concatenate([structure.shared, structure.scales])
+    draws, ratios = evidence.evaluated(num_draws)
+    return marginals(draws, ratios, names, shared, evidence.draws.independent)
 
 
 def _draw(rng: Rng, coreset: Coreset, num_draws: int, sampler: Sampler) -> Draws:

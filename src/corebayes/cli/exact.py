@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,10 +32,6 @@ from corebayes.cli.options import (
 from corebayes.cli.sample import import_netcdf, summary_table, write_netcdf
 from corebayes.files.outputs import ROOM, probe_output, write_or_keep
 from corebayes.report.summary import summarise
-
-CORRECT = "Example: corebayes correct coreset.parquet rows.parquet --out posterior.nc"
-EVIDENCE = "Example: corebayes evidence coreset.parquet rows.parquet"
-LOO = "Example: corebayes loo coreset.parquet rows.parquet"
 
 
 def correct(
@@ -192,3 +189,10 @@ def _plain(found: Any) -> dict[str, Any]:
         "n_samples": int(found.n_samples),
         "warning": bool(found.warning),
     }
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "Example: corebayes correct coreset.parquet rows.parquet --out posterior.nc": correct,
+    "Example: corebayes evidence coreset.parquet rows.parquet": evidence,
+    "Example: corebayes loo coreset.parquet rows.parquet": loo,
+}

@@ -49,10 +49,12 @@ class Columns(NamedTuple):
     formula: str | None = None
     design: Design | None = None
     """Of the formula a coreset was built with; the text of that formula is for people."""
+    duplicates: str | None = None
 
     def named(self) -> dict[str, Any]:
         """The arguments of `open_rows`."""
-        return {name: getattr(self, name) for name in ("target", "features", "counts", "on_bad")}
+        names = ("target", "features", "counts", "on_bad", "duplicates")
+        return {name: getattr(self, name) for name in names}
 
     def stored(self) -> dict[str, Any]:
         """What a coreset keeps of it; the design is kept beside it."""
@@ -181,7 +183,9 @@ def _is_stored(name: str, value: Any) -> bool:
     """Whether a file may say this about its columns."""
     if name == "features":
         return isinstance(value, list) and all(isinstance(entry, str) for entry in value)  # pyright: ignore
-    return name in ("target", "counts", "on_bad", "formula") and isinstance(value, str)
+    return name in ("target", "counts", "on_bad", "formula", "duplicates") and isinstance(
+        value, str
+    )
 
 
 def split(names: str | None) -> list[str] | None:
@@ -215,6 +219,8 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
     """The design that a formula makes of a table, which is held in memory."""
     if columns.target is not None or columns.features is not None:
         raise ValueError("--formula names the target and the features: leave out --target and co.")
+    if columns.duplicates is not None:
+        raise ValueError("--formula makes rows of its own: leave out --duplicates")
     if columns.on_bad != "raise":
         raise ValueError("--formula needs complete rows: leave out --on-bad")
     if path.suffix not in (".csv", ".parquet") and not path.is_dir():
@@ -252,7 +258,7 @@ def _read_npz(path: Path, columns: Columns) -> Rows:
             raise ValueError(f"{path} has no array {columns.counts!r}, only {', '.join(arrays)}")
         counts = arrays[columns.counts]
     source = (arrays["X"], arrays["y"]) if "y" in arrays else arrays["X"]
-    return open_rows(source, counts=counts, on_bad=columns.on_bad)
+    return open_rows(source, counts=counts, on_bad=columns.on_bad, duplicates=columns.duplicates)
 
 
 def _load_numpy(path: Path) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def log_mean_ratio(log_ratios: Array, *, independent: bool) -> Estimate:
     """log E e^l from draws (chains, draws), with the error of the mean."""
     log_mean = float(logsumexp(log_ratios)) - np.log(log_ratios.size)
     relative = np.exp(log_ratios - log_mean)
-    return Estimate(log_mean, standard_error(relative, independent=independent))
+    return Estimate(float(log_mean), standard_error(relative, independent=independent))
 
 
 def bridge(of_p: Array, of_q: Array, *, share: float = 1.0) -> Estimate:

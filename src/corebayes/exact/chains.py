@@ -22,6 +22,7 @@ from corebayes.exact.surrogate import Guess, Proposals, Surrogate, TooManyPasses
 from corebayes.exact.tilt import Tilt, Tilted, learn_tilt
 from corebayes.rows import Rows
 from corebayes.samplers.convergence import pareto_k
+from corebayes.samplers.draws import systematic
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.independence import Pilot, autocorrelation_time
 from corebayes.samplers.laplace import asked_posterior, fit_or_units
@@ -121,7 +122,7 @@ def _attempts(
         if tilt is not None:
             bent = _bent(posterior, tilt)
             again = distinct_modes(find_modes(bent, [mode.fit.mean for mode in modes]))
-            better = covering(rng, bent, again)
+            better = covering(rng, bent, again, run.resampled(tilt))
             if better is not None:
                 yield lambda bent=bent, better=better, tilt=tilt: run.pooled(bent, better, tilt)
     yield run.around_full_modes
@@ -230,6 +231,12 @@ class _Run:
             if tilt is not None:
                 return tilt
         return learn_tilt(*self.seen[-1]) if self.seen else None
+
+    def resampled(self, tilt: Tilt) -> Array:
+        """What the last attempt evaluated, in proportion to e^{r̂}: draws of about π_w e^{r̂}."""
+        draws = self.seen[-1][0]
+        heights = tilt(draws)
+        return draws[systematic(self.rng, np.exp(heights - heights.max()), len(draws))]
 
     def _accept(
         self,

@@ -40,8 +40,12 @@ def modes_of(rng: Rng, posterior: Posterior) -> list[Mode]:
     return distinct_modes(find_modes(posterior, starts))
 
 
-def covering(rng: Rng, posterior: Posterior, modes: list[Mode]) -> Pilot | None:
+def covering(
+    rng: Rng, posterior: Posterior, modes: list[Mode], near: Array | None = None
+) -> Pilot | None:
     """A mixture that covers the density, and what it is worth; None when none is found.
+
+    `near` are draws (S, d) of about this density, where there are any already.
 
     Cost: some thousand densities, or twenty thousand and more where chains must look around.
     """
@@ -53,7 +57,7 @@ def covering(rng: Rng, posterior: Posterior, modes: list[Mode]) -> Pilot | None:
             return best
         if posterior.model.log_concave and not modes:
             return None
-        draws = _look_around(rng, posterior, modes)
+        draws = _look_around(rng, posterior, modes) if near is None else near
         for number in NUM_COMPONENTS:
             proposal = fit_mixture(rng, draws, number)
             if proposal is None:

@@ -93,7 +93,7 @@ def _estimate(rng: Rng, coreset: Coreset, rows: Rows, draws: int) -> Estimate:
         rest = log_mean_ratio(found.ratios, independent=found.independent)
         constant = found.residual.at_anchor + found.residual.base
         error = float(np.hypot(ours.standard_error, rest.standard_error))
-        return Estimate(ours.value + rest.value + constant, error)
+        return Estimate(float(ours.value + rest.value + constant), error)
     exactly = corrected(rng, coreset, rows, -(-draws // CHAINS), CHAINS)
     result = fitted_bridge(
         rng, exactly.values, lambda theta: _log_densities(exactly.residual, theta), draws

@@ -24,7 +24,7 @@ def opened(
     for. Cost: one pass, unless the rows were checked before.
     """
     check_coreset(coreset)
-    rows = as_built(coreset, data, **opening).using()
+    rows = as_built(coreset, data, **opening)
     if not is_conjugate(coreset.model):
         rows = rows.with_sampling()
     with show_steps(progress) as steps:

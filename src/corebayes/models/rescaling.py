@@ -30,7 +30,9 @@ class Rescaling:
 
     def only(self, places: Indices) -> Rescaling:
         """That of these entries alone."""
-        return Rescaling(np.where(np.isin(np.arange(self.scale_of.size), places), self.scale_of, -1))
+        return Rescaling(
+            np.where(np.isin(np.arange(self.scale_of.size), places), self.scale_of, -1)
+        )
 
     def theta(self, x: Array) -> Array:
         """θ of x (…, d)."""

@@ -155,7 +155,7 @@ class Guard(Geometry):
         far = np.vstack([modes, wide, inner.location])
         with np.errstate(all="ignore"):
             sums = model.sum_potentials(far, rows, counts)
-        sizes = np.abs(sums[:-1] - sums[-1]) * count / max(counts.sum(), 1.0)
+        sizes = np.abs(sums[:-1] - sums[-1]) * count / (counts.sum() or 1.0)
         # A likelihood that is flat out there needs no guard: a nat is the least that counts.
         sizes = np.maximum(sizes, 1.0)
         firmness = np.clip(FIRMNESS * SHALLOW / sizes, 1.0, FIRMNESS)

@@ -138,7 +138,7 @@ class HermiteSpace(RidgeAlgebra):
         # g = Σ c_1 β − LᵀΛ(μ − μ_0),   P = LᵀΛL − Σ c_2 ββᵀ
         gradient = slopes - pull @ (self.location - prior.mean)
         precision = pull @ self.factor - ROOT_2 * curvature.reshape(dim, dim)
-        root = np.linalg.cholesky(precision)
+        root: Array = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
         step = cho_solve((root, True), gradient)
         nearer = Gaussian(
             self.location + self.factor @ step,

@@ -1,8 +1,8 @@
 """Least squares on many vectors that enter and leave in blocks, as products of matrices.
 
-What `ActiveSet` does for one vector at a time, here for hundreds, where memory traffic would decide:
-with the Gram matrix UᵀU = LLᵀ of the unit vectors in the set, a block enters by one triangular
-solve; a block leaves by being pinned to zero,
+What `ActiveSet` does for one vector at a time, here for hundreds, where memory traffic would
+decide: with the Gram matrix UᵀU = LLᵀ of the unit vectors in the set, a block enters by one
+triangular solve; a block leaves by being pinned to zero,
 
     x − K_Z (K_ZZ)⁻¹ x_Z,      K = (UᵀU)⁻¹, its columns K_Z by two triangular solves,
 

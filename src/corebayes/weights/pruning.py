@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,9 @@ def prune(gram: Array, values: Array, sizes: Collection[int]) -> dict[int, Kept]
 
     Without vector i the squared distance of the least squares grows by x_i² / K_ii, K = gram⁻¹,
     and the others' weights change by −(x_i / K_ii) K_i. Each time the vector with the least growth
-    leaves, of many vectors one in a hundred, and then those whose weight would be negative. `values` are the least-squares weights of
-    all, and `gram` the inner products of the (linearly independent) unit vectors.
+    leaves, of many vectors one in a hundred, and then those whose weight would be negative.
+    `values` are the least-squares weights of all, and `gram` the inner products of the (linearly
+    independent) unit vectors.
     Cost: M³ flops for K, once, and M² for each vector that leaves.
     """
     if values.size <= min(sizes):
@@ -57,7 +58,8 @@ def _without(
     rest = np.delete(np.arange(values.size), out)
     across = inverse[np.ix_(rest, out)]
     # K_r,o K_oo⁻¹
-    shares: Array = np.linalg.solve(inverse[np.ix_(out, out)], across.T).T
+    solved: Any = np.linalg.solve(inverse[np.ix_(out, out)], across.T)
+    shares: Array = solved.T
     remaining = inverse[np.ix_(rest, rest)]
     remaining -= shares @ across.T
     return positions[rest], values[rest] - shares @ values[out], remaining

@@ -25,8 +25,7 @@ from corebayes.weights.pruning import prune
 PRECISION = 1e-12
 # Up to so many vectors enter one by one; more of them in blocks.
 ONE_BY_ONE = 256
-# Inner products of a pool with those taken that are kept, 256 MB; rows that leave again are kept,
-# too, and make it at most twice that.
+# Inner products of a pool with those taken that are kept: 256 MB, twice that while they grow.
 REMEMBERED = 1 << 25
 # In blocks it is over when ½ ‖b − Σ x_i u_i‖² is at most this: no certificate sees so few nats.
 NOTHING_LEFT = 1e-6
@@ -136,7 +135,13 @@ class Pursuit:
 
 
 def orthogonal_pursuit(
-    space: TangentSpace, pool: Block, total: Array, sizes: Sequence[int], *, overshoot: float = 1.0
+    space: TangentSpace,
+    pool: Block,
+    total: Array,
+    sizes: Sequence[int],
+    *,
+    overshoot: float = 1.0,
+    enough: float = 0.0,
 ) -> list[Choice]:
     """The pursuit's answer at each of the `sizes`, all on the one path to the largest.
 
@@ -144,18 +149,23 @@ def orthogonal_pursuit(
     two the path goes on to twice the largest size and comes back, the least useful vectors leaving
     first; at each size the better of the two ways counts. Cost of a point, with few of them: n·M
     flops, n·d (or n·S) for its inner products with the pool of n rows; the n × M inner products
-    are kept. With many: `block_pursuit`.
+    are kept. With many, `block_pursuit`: it ends when ½ ‖b − Σ w_i g_i‖² is `enough`.
     """
     vectors = Pool.of(space, space.embed(pool), total)
     largest = int(np.ceil(overshoot * max(sizes)))
-    path = _in_blocks if largest > ONE_BY_ONE else _one_by_one
-    choices, gram, end = path(vectors, sizes, largest)
+    if largest > ONE_BY_ONE:
+        choices, gram, end = _in_blocks(vectors, sizes, largest, max(enough, NOTHING_LEFT))
+    else:
+        choices, gram, end = _one_by_one(vectors, sizes, largest)
     # With least-squares weights x the squared distance is ‖b‖² − Σ_i x_i ⟨u_i, b⟩.
     for size, (positions, values) in prune(gram, end.weights, sizes).items():
-        back = Choice(end.taken[positions], values)
+        whole = values.size == end.weights.size
+        back = end if whole else Choice(end.taken[positions], values)
         if _gain(back, vectors.cross) > _gain(choices[size], vectors.cross):
             choices[size] = back
-    return [_refined(vectors, choices[size]) for size in sizes]
+    # Sizes beyond the end of the path share one choice.
+    refined = {id(choice): _refined(vectors, choice) for choice in choices.values()}
+    return [refined[id(choices[size])] for size in sizes]
 
 
 @dataclass(frozen=True)
@@ -201,8 +211,8 @@ class Pool:
 
 
 class Remembered:
-    """A pool that keeps the inner products of all its n rows with those that were ever taken: n·M
-    flops for the slopes, whatever an element of the space costs."""
+    """A pool that keeps the inner products of all its n rows with those that were ever taken, as
+    long as they fit: n·M flops for the slopes, whatever an element of the space costs."""
 
     def __init__(self, pool: Pool):
         self._pool = pool
@@ -216,6 +226,9 @@ class Remembered:
 
     def slopes(self, taken: Indices, values: Array) -> Array:
         fresh = taken[self._slots[taken] < 0]
+        if (self._used + fresh.size) * self.cross.size > REMEMBERED:
+            self._columns = self._columns[:, :0]
+            return self._pool.slopes(taken, values)
         if fresh.size:
             self._remember(fresh)
         spread = np.zeros(self._used)
@@ -253,13 +266,12 @@ def _one_by_one(vectors: Pool, sizes: Sequence[int], largest: int) -> Path:
     return Path(choices, pursuit.gram(), Choice(pursuit.taken, pursuit.values))
 
 
-def _in_blocks(vectors: Pool, sizes: Sequence[int], largest: int) -> Path:
-    small = vectors.cross.size * largest <= REMEMBERED
-    candidates = Remembered(vectors) if small else vectors
-    pursuit = BlockPursuit(candidates, PRECISION * _largest_of(vectors.cross))
+def _in_blocks(vectors: Pool, sizes: Sequence[int], largest: int, left: float) -> Path:
+    """Until ½ ‖b − Σ x_i u_i‖² is what may be left."""
+    pursuit = BlockPursuit(Remembered(vectors), PRECISION * _largest_of(vectors.cross))
     choices = {size: Choice(*pursuit.reached[:2]) for size in sizes}
     stops, gains = sorted({*sizes, largest}), dict.fromkeys(sizes, 0.0)
-    enough = 0.5 * float(vectors.total @ vectors.total) - NOTHING_LEFT
+    enough = 0.5 * float(vectors.total @ vectors.total) - left
     # As many rounds as a pursuit that lets in single vectors to the end would take.
     for _ in range(3 * largest):
         size = pursuit.size
@@ -268,9 +280,10 @@ def _in_blocks(vectors: Pool, sizes: Sequence[int], largest: int) -> Path:
         if not pursuit.advance(next(stop for stop in stops if stop > size) - size):
             break
         taken, values, gain = pursuit.reached
+        here = Choice(taken, values)
         for size in sizes:
             if taken.size <= size and gain > gains[size]:
-                choices[size], gains[size] = Choice(taken, values), gain
+                choices[size], gains[size] = here, gain
     taken, values, _ = pursuit.reached
     needed = taken.size > min(sizes)
     gram = vectors.gram(taken, taken) if needed else np.empty((0, 0))

@@ -12,6 +12,7 @@ are, and no pilot on the way; where the steps do not settle, the march finds the
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from corebayes.constructions.annealed.heavy import heaviest, with_skewness
 from corebayes.constructions.annealed.look import Look
@@ -28,12 +29,21 @@ MOST_LOOKS = 10
 SLOWEST = 0.7
 
 
-def arrive(view: View, points: WeightedPoints) -> tuple[Look, Hermite] | None:
-    """A look from close to π, given a subsample weighted as all rows, and the geometry that the
-    posterior needs; None where none is in sight.
+class Arrival(NamedTuple):
+    """Close to π."""
 
-    Its points are the subsample and, with many parameters, the heaviest rows. Cost: as a rule two
-    or three looks.
+    look: Look
+    """From there, its points still the subsample."""
+    geometry: Hermite
+    """What the posterior needs."""
+    heavy: WeightedPoints
+    """With many parameters, rows that few others can stand for."""
+
+
+def arrive(view: View, points: WeightedPoints) -> Arrival | None:
+    """From a subsample weighted as all rows to a look from close to π; None where none is in sight.
+
+    Cost: as a rule two or three looks.
     """
     geometry, problem = view.geometry(), view.problem
     if not (isinstance(geometry, Hermite) and problem.model.log_concave):
@@ -57,4 +67,4 @@ def arrive(view: View, points: WeightedPoints) -> tuple[Look, Hermite] | None:
     if geometry.order > 2:
         space = geometry.space_at(problem, nearer)
         total = geometry.total(problem, space)
-    return Look.of(points.append(heavy), space, total), geometry
+    return Arrival(Look.of(points, space, total), geometry, heavy)

@@ -70,8 +70,8 @@ def begin(view: View, goal: Goal, warming: float) -> March | Choose:
     if temperature < 1.0 and view.has_unseen:
         arrived = arrive(view, points)
         if arrived is not None:
-            look, geometry = arrived
-            return Choose(goal._replace(geometry=geometry), look, fitted=True)
+            look, geometry, heavy = arrived
+            return Choose(goal._replace(geometry=geometry), look, heavy)
     look = view.look(points, None, temperature, _warmer(temperature, warming))
     return _arrived(March(goal, look, temperature, warming))
 

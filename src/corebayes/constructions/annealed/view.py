@@ -117,23 +117,38 @@ class View:
         return Look.of(seen.points.positive(), seen.space, seen.total)
 
     def select(
-        self, look: Look, sizes: Sequence[int], *, scan: bool = True, overshoot: float = 2.0
+        self,
+        look: Look,
+        sizes: Sequence[int],
+        *,
+        scan: bool = True,
+        overshoot: float = 2.0,
+        enough: float = 0.0,
+        also: WeightedPoints | None = None,
     ) -> list[WeightedPoints]:
         """Points of each size by pursuit, from where the look was made.
 
-        The pool is random rows, the look's own and, when `scan` and some are not in the pool, the
-        best-aligned of all rows.
+        Of many points none is added once they promise as few nats as are `enough`.
+
+        The pool is random rows, the look's own, those given and, when `scan` and some are not in
+        the pool, the best-aligned of all rows.
         """
         points = look.points
         if points.size > self.pool_size:
             # The first subsample: rows as random as the pool's.
             points = self.problem.no_points()
+        if also is not None:
+            points = points.append(
+                also.take(np.flatnonzero(~np.isin(also.indices, points.indices)))
+            )
         if scan and self.has_unseen and look.half_variance > WORTH_A_PASS:
             query = BestRows(look.space, look.residual(), max(sizes), np.sort(points.indices))
             points = points.append(self.problem.ask(query).points.weighted())
         pool = self.pool(points)
         total = look.total.element
-        choices = orthogonal_pursuit(look.space, pool.rows, total, sizes, overshoot=overshoot)
+        choices = orthogonal_pursuit(
+            look.space, pool.rows, total, sizes, overshoot=overshoot, enough=enough
+        )
         if choices[-1].taken.size == 0:
             raise no_direction()
         return [pool.take(choice.taken).at(choice.weights) for choice in choices]
