@@ -17,7 +17,7 @@ import numpy as np
 
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
-from corebayes.arrow.prior import ArrowPrior
+from corebayes.arrow.prior import PriorParts
 from corebayes.arrow.sums import ArrowSums
 from corebayes.deadline import check_time
 from corebayes.types import Array
@@ -49,7 +49,7 @@ class Fitting:
     """Newton steps on sums that someone else takes."""
 
     layout: Layout
-    prior: ArrowPrior
+    prior: PriorParts
 
     def start(self, theta: Array) -> ArrowGaussian:
         """A point: no spread at all."""

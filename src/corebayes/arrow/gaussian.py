@@ -115,6 +115,36 @@ class ArrowGaussian:
             a -= np.matmul(own, self._leaning[groups])
         return Whitened(mean, a, np.matmul(own, self.inverse_root[groups].transpose(0, 2, 1)))
 
+    @cached_property
+    def dense_factor(self) -> Array:
+        """(d, d): θ's deviation from its mean, from (z, ε). Cost: d² numbers."""
+        layout, p = self.layout, self.wide_mean.size
+        num_groups, q = self.own_mean.shape
+        factor = np.zeros((layout.dim, layout.dim))
+        factor[layout.wide_positions, :p] = self.factor
+        factor[layout.own_positions, :p] = -self._leaning
+        columns = p + np.arange(num_groups * q).reshape(num_groups, q)
+        places = layout.own_positions
+        factor[places[:, :, None], columns[:, None]] = self.inverse_root.transpose(0, 2, 1)
+        return factor
+
+    @cached_property
+    def cubature(self) -> Array:
+        """2(p + q) places, (R, d), for averages of sums of functions of φ and one group's effects.
+
+        All groups move together, and each of them and φ as in the rule for p + q coordinates that
+        is exact for cubic functions.
+        """
+        p, q = self.wide_mean.size, self.layout.num_own
+        length = np.sqrt(p + q)
+        z, noise = length * np.eye(p + q)[:, :p], length * np.eye(p + q)[:, p:]
+        own = np.einsum("gji,rj->rgi", self.inverse_root, noise)
+        own -= np.einsum("gqp,rp->rgq", self._leaning, z)
+        shifts = np.empty((p + q, self.layout.dim))
+        shifts[:, self.layout.wide_positions] = z @ self.factor.T
+        shifts[:, self.layout.own_positions] = own
+        return np.concatenate([self.mean + shifts, self.mean - shifts])
+
     def whitened_sums(self, sums: ArrowSums) -> ArrowSums:
         """Sums of derivatives in the parameters as sums in whitened coordinates.
 

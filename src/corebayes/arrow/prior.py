@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -22,6 +23,21 @@ from corebayes.types import Array, Indices
 
 # A Gaussian has no third derivatives; zero adds to any number of them.
 NO_CUBES = np.zeros((1, 1, 1, 1))
+
+
+class PriorParts(Protocol):
+    """What a fit asks of a prior."""
+
+    def sums(self, theta: Array, *, coupled: ArrowGaussian | None = None) -> ArrowSums:
+        """Gradient and Hessian at θ with the scales held fixed; `coupled` adds their own entries,
+        expected under this Gaussian."""
+        ...
+
+    def expected_log_density(self, gaussian: ArrowGaussian) -> float: ...
+
+    def best_scales(self, gaussian: ArrowGaussian) -> Array:
+        """A step of EM."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
+from corebayes.adapters.local import bound_with_structure
 from corebayes.arguments import checked_positive, checked_seed
 from corebayes.build.arguments import (
     check_can_start,
@@ -89,9 +90,8 @@ def build(
     seed = checked_seed(seed)
     check_reserve(reserve, size)
     check_folder(checkpoint)
-    method = method or default_construction(model)
-    check_method(method)
-    check_can_start(method, start, size)
+    if method is not None:
+        check_method(method)
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = open_rows(
             data,
@@ -103,6 +103,9 @@ def build(
             executor=executor,
         )
         check_enough_rows(size, rows)
+        model = bound_with_structure(model, rows)
+        method = method or default_construction(model)
+        check_can_start(method, start, size)
         if start is not None:
             rows.want(start.indices)
         run = Run.of(model, rows, method, seed, limit)
@@ -148,8 +151,8 @@ def build_path(
     max_time = checked_positive("max_time", max_time)
     seed = checked_seed(seed)
     check_folder(checkpoint)
-    method = method or default_construction(model)
-    check_method(method)
+    if method is not None:
+        check_method(method)
     passed: dict[int, WeightedPoints] = {}
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = open_rows(
@@ -162,6 +165,8 @@ def build_path(
             executor=executor,
         )
         check_enough_rows(wanted[-1], rows)
+        model = bound_with_structure(model, rows)
+        method = method or default_construction(model)
         run = Run.of(model, rows, method, seed, limit)
         run.asked = {"sizes": wanted, "max_time": max_time}
         with run.recorded(checkpoint, wanted), make_progress(progress, wanted[-1]) as bar:

@@ -72,8 +72,9 @@ def quickest_density(posterior: Posterior, frame: Frame) -> Callback | Pointer:
     if isinstance(model, GLM) and _has_normal_prior(model) and frame.factor.ndim == 2:
         return _glm_density(model, posterior, frame)
     # Without rows there is nothing to pad with.
-    if getattr(model, "jax_log_density", None) is not None and posterior.weights.size:
-        return _jax_density(model, posterior, frame)
+    traced: Any = getattr(model, "jax_log_density", None)
+    if traced is not None and posterior.weights.size:
+        return jax_density(traced, posterior, frame)
     return plain_density(posterior, frame)
 
 
@@ -125,17 +126,18 @@ def _whitened(model: GLM, posterior: Posterior, frame: Frame) -> WeightedRows:
     )
 
 
-def _jax_density(model: Any, posterior: Posterior, frame: Frame) -> Callback:
+def jax_density(log_density: Any, posterior: Posterior, frame: Frame) -> Callback:
+    """That of (coordinates, rows, weights), compiled for the posterior's rows and the frame."""
     jax: Any = import_module("jax")
     fields, weights = padded(posterior.rows, posterior.weights)
     arrays, tree = jax.tree_util.tree_flatten((frame.mean, frame.factor, fields, weights))
     with float64():
         if sum(array.size for array in arrays) <= PACKED:
             # Every argument of a compiled function costs a microsecond.
-            kernel = _jax_kernel(model.jax_log_density, tree, tuple(a.shape for a in arrays))
+            kernel = _jax_kernel(log_density, tree, tuple(a.shape for a in arrays))
             fixed = (jax.device_put(np.concatenate([np.ravel(array) for array in arrays])),)
         else:
-            kernel, fixed = _jax_kernel(model.jax_log_density, tree), jax.device_put(arrays)
+            kernel, fixed = _jax_kernel(log_density, tree), jax.device_put(arrays)
         # Compiled here and not in a sampler's thread.
         kernel(np.zeros(posterior.dim), *fixed)
 

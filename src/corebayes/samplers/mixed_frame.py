@@ -31,6 +31,7 @@ from corebayes.models.compiled_frame import OwnBlock, WideBlock
 from corebayes.models.mixed import MixedRegression
 from corebayes.models.mixed_prior import ScaledEffects
 from corebayes.models.structure import is_structured
+from corebayes.models.touching import is_touching
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Rng
 
@@ -166,6 +167,8 @@ def fit_of(posterior: Posterior, start: Array | None = None) -> ArrowGaussian:
     assert is_structured(model)
     fitting: Fitting = fitting_of(model)
     at = np.zeros(model.dim) if start is None else start
+    if is_touching(model):
+        at = model.rescaling.coordinates(at)
     return fit(
         fitting,
         fitting.start(at),

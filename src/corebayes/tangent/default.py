@@ -42,6 +42,8 @@ def default_geometry(
     nothing to fit, so for a coreset of `size` rows the space is made large enough where that is
     cheap. Models that are not log-concave get guards against spurious modes.
     """
+    if is_structured(problem.model):
+        return Arrow()
     if problem.model.log_concave:
         return _plain(problem, size or 0, OF_THE_POSTERIOR if exact_draws else OF_A_FIT)
     of_all_modes = replace(OF_THE_POSTERIOR, places=problem.places)
@@ -50,8 +52,6 @@ def default_geometry(
 
 def _plain(problem: Problem, size: int, sampler: Sampler) -> Geometry:
     model = problem.model
-    if is_structured(model):
-        return Arrow()
     if is_conjugate(model):
         return ClosedForm()
     if isinstance(model, GLM):

@@ -22,9 +22,10 @@ import numpy as np
 from corebayes.arrow.expectation import expected, whitened_split
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
-from corebayes.arrow.prior import ArrowPrior
+from corebayes.arrow.prior import PriorParts
 from corebayes.arrow.sums import ArrowSums, arrow_sums
 from corebayes.models.structure import StructuredModel
+from corebayes.models.touching import is_touching
 from corebayes.types import Array, Block, Indices, Total
 
 ROOT_HALF = float(np.sqrt(0.5))
@@ -59,7 +60,7 @@ class ArrowSpace:
 
     model: StructuredModel
     gaussian: ArrowGaussian
-    prior: ArrowPrior
+    prior: PriorParts
 
     @property
     def layout(self) -> Layout:
@@ -67,7 +68,8 @@ class ArrowSpace:
 
     @property
     def location(self) -> Array:
-        return self.gaussian.mean
+        mean = self.gaussian.mean
+        return self.model.rescaling.theta(mean) if is_touching(self.model) else mean
 
     @cached_property
     def _pairs(self) -> tuple[Indices, Indices, Array]:
@@ -116,7 +118,7 @@ class ArrowSpace:
         """Cost: n·(P + F) numbers."""
         split = self.layout.split(self.model, block)
         whitened, _ = whitened_split(self.gaussian, split)
-        _, first, second, third = expected(self.model, block, whitened)
+        _, first, second, third = expected(self.model, block, self.gaussian, whitened)
         a, e = whitened.wide, whitened.own
         # C₂ a and C₂ e, (n, k, ·)
         bent = np.einsum("nkj,njp->nkp", second, a)
@@ -166,7 +168,7 @@ class ArrowSpace:
         """Cost: n·p² flops; no vectors are formed."""
         split = self.layout.split(self.model, block)
         whitened, turned = whitened_split(self.gaussian, split)
-        jets = expected(self.model, block, whitened)
+        jets = expected(self.model, block, self.gaussian, whitened)
         return self.total_of(arrow_sums(turned, jets, block.counts, self.layout.num_groups))
 
     def total_of(self, sums: ArrowSums) -> Total:
