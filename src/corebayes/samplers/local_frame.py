@@ -16,10 +16,12 @@ from corebayes.deadline import check_time
 from corebayes.models.rescaling import Rescaling
 from corebayes.models.touching import LocalModel
 from corebayes.samplers.density import Frame
-from corebayes.samplers.mixed_frame import LITTLE_KNOWN, fit_of
+from corebayes.samplers.mixed_frame import fit_of
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Indices, Rng
 
+# The variance of an effect in units of its prior's, from which the non-centred form is better.
+LITTLE_KNOWN = 0.5
 # Up to so many parameters a gradient may cost d² flops more.
 MOST_DENSE = 500
 
