@@ -31,8 +31,9 @@ from corebayes.samplers.laplace import asked_posterior
 from corebayes.samplers.mode_search import Mode, distinct_modes, log_volume, shares_of
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
+from corebayes.samplers.remembered import Remembered
 from corebayes.scan.passes import Executor
-from corebayes.scan.query import Derivatives, Slopes
+from corebayes.scan.query import Derivatives
 from corebayes.tangent.geometry import random_points
 from corebayes.types import Array, Gaussian, Model, Rng
 from corebayes.version import __version__
@@ -105,18 +106,20 @@ def laplace(
 
 
 class _Fitted:
-    """Newton's method on all rows. A pass gives value, gradient and Hessian, and is kept: what a
-    line search has tried is where the next step begins."""
+    """Newton's method on all rows, from the modes of some of them."""
 
     def __init__(self, problem: Problem):
         self._problem = problem
-        self._answers: dict[bytes, Slopes] = {}
-        self.num_passes = 0
+        self._ask = Remembered(problem.ask)
+
+    @property
+    def num_passes(self) -> int:
+        # Sufficient statistics take one.
+        return max(1, self._ask.num_passes)
 
     def proposal(self, rng: Rng) -> Proposal:
         problem = self._problem
         if is_conjugate(problem.model):
-            self.num_passes += 1
             return Proposal((Component(problem.full_posterior, 1.0),))
         modes = [self._mode(mode.fit.mean) for mode in self._starts(rng)]
         modes = distinct_modes(modes)
@@ -146,13 +149,6 @@ class _Fitted:
         fit = asked_posterior(model, self._ask, start=start, tolerance=TOLERANCE)
         height = self._ask(Derivatives(model, fit.mean)).value
         return Mode(fit, height + float(model.log_prior(fit.mean[None])[0]) + log_volume(fit))
-
-    def _ask(self, query: Derivatives) -> Slopes:
-        key = query.theta.tobytes()
-        if key not in self._answers:
-            self._answers[key] = self._problem.ask(query)
-            self.num_passes += 1
-        return self._answers[key]
 
 
 def _weighted(

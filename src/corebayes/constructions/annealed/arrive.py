@@ -17,8 +17,11 @@ from typing import NamedTuple
 from corebayes.constructions.annealed.heavy import heaviest, with_skewness
 from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.annealed.view import View
-from corebayes.tangent.hermite import Hermite
-from corebayes.types import WeightedPoints
+from corebayes.problem import Problem
+from corebayes.samplers.laplace import asked_posterior
+from corebayes.samplers.remembered import Remembered
+from corebayes.tangent.hermite import Hermite, HermiteSpace
+from corebayes.types import Gaussian, Total, WeightedPoints
 
 # Nats between the Gaussian of the space and the one closest to π, at which points may be selected:
 # a third of a standard deviation in one direction.
@@ -27,6 +30,8 @@ SETTLED = 0.05
 MOST_LOOKS = 10
 # A step that leaves more than this share of the way will not settle.
 SLOWEST = 0.7
+# The squared distance to the mode, in standard deviations, from where the mean is in sight.
+AT_THE_MODE = 1e-2
 
 
 class Arrival(NamedTuple):
@@ -50,17 +55,16 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
         return None
     # Degrees beyond the second say nothing of the way.
     rough = replace(geometry, order=min(geometry.order, 2))
-    space, last = rough.space(view.rng, problem, points), float("inf")
-    for _ in range(MOST_LOOKS):
-        total = rough.total(problem, space)
-        nearer, misfit = space.newton(total)
-        if misfit <= SETTLED:
-            break
-        if not misfit <= SLOWEST * last:
-            return None
-        space, last = rough.space_at(problem, nearer), misfit
-    else:
+    settled = _settled(problem, rough, rough.space(view.rng, problem, points))
+    if settled is None:
+        # A wide prior on what the subsample does not show: safe steps to the mode come first.
+        start = rough.space(view.rng, problem, points).location
+        ask = Remembered(problem.ask)
+        fit = asked_posterior(problem.model, ask, start=start, tolerance=AT_THE_MODE)
+        settled = _settled(problem, rough, rough.space_at(problem, fit))
+    if settled is None:
         return None
+    space, total, nearer = settled
     heavy = heaviest(view, space, points)
     if view.given is None:
         geometry = with_skewness(view, geometry, space, points.rows, heavy.rows)
@@ -68,3 +72,19 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
         space = geometry.space_at(problem, nearer)
         total = geometry.total(problem, space)
     return Arrival(Look.of(points, space, total), geometry, heavy)
+
+
+def _settled(
+    problem: Problem, geometry: Hermite, space: HermiteSpace
+) -> tuple[HermiteSpace, Total, Gaussian] | None:
+    """Newton's steps from a space to one that is close to π; None where they do not settle."""
+    last = float("inf")
+    for _ in range(MOST_LOOKS):
+        total = geometry.total(problem, space)
+        nearer, misfit = space.newton(total)
+        if misfit <= SETTLED:
+            return space, total, nearer
+        if not misfit <= SLOWEST * last:
+            return None
+        space, last = geometry.space_at(problem, nearer), misfit
+    return None
