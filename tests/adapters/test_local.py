@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -55,6 +56,7 @@ def flat(x, g, y, G):
         sample("y", dist.Normal(b[g][:, 0] + (beta + b[g][:, 1]) * x, sigma), obs=y)
 
 
+@cache
 def adapted(name):
     x, g, eta, rng = rows()
     if name == "flat":
