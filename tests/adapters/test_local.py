@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from functools import cache
 
+import cloudpickle
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,6 +23,7 @@ from corebayes.arrow.start import fitting_of
 from corebayes.arrow.traced_prior import TracedPrior
 from corebayes.models.structure import is_structured
 from corebayes.samplers.posterior import Posterior
+from corebayes.tangent.arrow.geometry import Arrow
 
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
 
@@ -136,7 +138,7 @@ def test_both_forms_have_the_same_fit():
         model, data = adapted(name)
         coreset = cb.build(model, data, size=60)
         fitting = fitting_of(model)
-        space = cb.Arrow().space(
+        space = Arrow().space(
             np.random.default_rng(0), _problem(model, data), _points(coreset), None
         )
         assert fitting.layout.dim == model.dim
@@ -157,7 +159,7 @@ def test_pymc_with_a_flat_prior_and_pickled():
         pymc.Normal("y", beta * x + b[g], sigma, observed=eta + 0.4 * rng.normal(size=N))
     model, data = from_pymc(own)
     coreset = cb.build(model, data, size=60)
-    again = pickle.loads(pickle.dumps(model))
+    again = pickle.loads(cloudpickle.dumps(model))
     assert is_structured(again) and again.structure.describe() == model.structure.describe()
     draws = cb.NUTS(chains=2, num_tune=200).draw(
         np.random.default_rng(0), Posterior.of(coreset), 400
