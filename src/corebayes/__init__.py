@@ -26,11 +26,11 @@ from corebayes.adapters import (
     to_pymc,
     to_stan,
 )
-from corebayes.build import build, build_path
+from corebayes.build import build, build_path, choose_groups
 from corebayes.certify import Certificate, certify
 from corebayes.checkpoint import CheckpointError
 from corebayes.constructions import *  # noqa: F403
-from corebayes.coreset import Coreset, load
+from corebayes.coreset import Coreset, GroupCoreset, load
 from corebayes.exact import correct, log_evidence, loo
 from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
@@ -46,6 +46,7 @@ from corebayes.samplers import (
     Laplace,
     Posterior,
 )
+from corebayes.samplers.group_effects import group_effects
 from corebayes.samplers.nuts import NUTS
 from corebayes.scan.dask import dask
 from corebayes.scan.processes import processes
@@ -75,6 +76,7 @@ __all__ = [
     "Exact",
     "FullPosterior",
     "GivenDraws",
+    "GroupCoreset",
     "Guard",
     "Hermite",
     "HitAndRun",
@@ -94,6 +96,7 @@ __all__ = [
     "build",
     "build_path",
     "certify",
+    "choose_groups",
     "correct",
     "dask",
     "diagnostics",
@@ -101,6 +104,7 @@ __all__ = [
     "from_formula",
     "from_numpyro",
     "from_pymc",
+    "group_effects",
     "load",
     "log_evidence",
     "loo",
