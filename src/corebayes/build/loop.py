@@ -18,6 +18,13 @@ from corebayes.build.arguments import (
     checked_sizes,
     size_for_groups,
 )
+from corebayes.build.groups import (
+    all_rows,
+    check_unit,
+    checked_groups,
+    choose_groups,
+    level_one_size,
+)
 from corebayes.build.reserve import with_reserve
 from corebayes.build.run import Run, Tolerance, starting_points
 from corebayes.build.variants import serving
@@ -53,6 +60,7 @@ def build(
     counts: Any = None,
     on_bad: str = "raise",
     executor: Executor | None = None,
+    unit: str | None = None,
 ) -> Coreset:
     """A few weighted rows whose posterior is close to the posterior of all rows.
 
@@ -81,7 +89,31 @@ def build(
     `checkpoint`, a folder, the answers of all passes are kept there as they come, and
     the same call after any interruption goes on where they end, to the same bits. `memory`, such as
     "500MB", is what the process may take in all; see `scan/budget.py`.
+
+    With `unit="group"` (or the name of their column) and a `MixedRegression` of one group term, the
+    effects are integrated out and `size` whole groups are kept, for what all groups share: a
+    coreset of rows of every group is built first, and `choose_groups` takes groups from that.
     """
+    if unit is not None:
+        check_unit(unit, model, tol=tol, method=method, start=start, checkpoint=checkpoint)
+        rows = open_rows(
+            data,
+            target=target,
+            features=features,
+            counts=counts,
+            on_bad=on_bad,
+            memory=memory,
+            executor=executor,
+        )
+        bound, level = level_one_size(model, rows)
+        if level is None:
+            level_one = all_rows(bound, rows)
+        else:
+            level_one = build(
+                model, rows, size=level, seed=seed, progress=progress, max_time=max_time
+            )
+        with one_blas_thread():
+            return choose_groups(level_one, rows, size=checked_groups(size), seed=seed)
     if rows_per_group is None or size is not None:
         size = checked_size(size, tol)
     check_rows_per_group(rows_per_group, size)
