@@ -272,7 +272,7 @@ class TestHonesty:
         assert not certificate.certified
 
     def test_disagreeing_chains_withhold_all_numbers(self) -> None:
-        model, data = cauchy(np.repeat([-6.0, 6.0], 8))
+        model, data = cauchy(np.repeat([-60.0, 60.0], 8))
         exact = weighted(model, data, np.arange(16), 1.0)
         certificate = certify(exact, data, draws=400, sampler=NUTS(chains=4))
         assert not certificate.certified

@@ -230,7 +230,8 @@ def test_no_error_is_a_traceback(call, monkeypatch, error, words):
 def test_a_missing_library_is_named_with_its_extra(call, monkeypatch):
     call(f"build rows.parquet --target y {BUILD}")
     monkeypatch.setitem(sys.modules, "nutpie", None)
-    code, out, err = call("sample coreset.parquet")
+    # Independent draws need no NUTS.
+    code, out, err = call("sample coreset.parquet --sampler nuts")
     assert (code, out) == (2, "") and 'pip install "corebayes[sample]"' in err
 
 

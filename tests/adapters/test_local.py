@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -55,6 +56,7 @@ def flat(x, g, y, G):
         sample("y", dist.Normal(b[g][:, 0] + (beta + b[g][:, 1]) * x, sigma), obs=y)
 
 
+@cache
 def adapted(name):
     x, g, eta, rng = rows()
     if name == "flat":
@@ -91,7 +93,7 @@ def test_few_derivatives_are_those_of_everything(name):
     exact = bends[n[:, :, None], places[:, :, None], places[:, None]]
     np.testing.assert_allclose(second, exact, atol=1e-9)
     # Nothing else is touched.
-    assert np.count_nonzero(bends) <= 40 * means.first.shape[1] ** 2
+    assert np.count_nonzero(np.abs(bends) > 1e-12) <= 40 * means.first.shape[1] ** 2
     sums = TracedPrior(model, layout).sums(at)
     free = layout.wide_positions[: layout.num_touched]
     found = sums.wide_wide[: free.size, : free.size]

@@ -121,7 +121,7 @@ def _scaled_lines(
 ) -> list[Indices]:
     """The effects that rows see only multiplied by e^u, u the parameter `scale`: the fewest lines
     with ∂f/∂u = Σ z ∂f/∂z over them, at every row."""
-    rows = np.arange(seen.slopes.shape[1])
+    rows = np.arange(int(seen.slopes.shape[1]), dtype=np.int64)
     pulls = [
         seen.places[:, line[groups]] * seen.slopes[:, rows, line[groups]] for line, groups in lines
     ]

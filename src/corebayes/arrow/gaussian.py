@@ -123,7 +123,7 @@ class ArrowGaussian:
         factor = np.zeros((layout.dim, layout.dim))
         factor[layout.wide_positions, :p] = self.factor
         factor[layout.own_positions, :p] = -self._leaning
-        columns = p + np.arange(num_groups * q).reshape(num_groups, q)
+        columns = p + np.arange(num_groups * q, dtype=np.int64).reshape(num_groups, q)
         places = layout.own_positions
         factor[places[:, :, None], columns[:, None]] = self.inverse_root.transpose(0, 2, 1)
         return factor

@@ -35,6 +35,10 @@ class PriorParts(Protocol):
 
     def expected_log_density(self, gaussian: ArrowGaussian) -> float: ...
 
+    def lifted(self, theta: Array, sums: ArrowSums) -> Array:
+        """θ with no scale smaller than what rows, of these sums, can tell from zero."""
+        ...
+
     def best_scales(self, gaussian: ArrowGaussian) -> Array:
         """A step of EM."""
         ...

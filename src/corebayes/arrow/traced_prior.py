@@ -22,6 +22,8 @@ from corebayes.types import Array, Indices
 
 # The least curvature that a scale has in the fit.
 LEAST_BEND = 1e-3
+# How far a scale is moved to see what it bends, and by how much at least; how far it is raised.
+RAISED, LEAST_RATE, MOST_RAISED = 0.1, 0.1, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,22 @@ class TracedPrior:
         """E log π_0 with the scales where they are."""
         return self.model.prior_mean(self._places(gaussian, gaussian.mean[self._scales]))
 
+    def lifted(self, theta: Array, sums: ArrowSums) -> Array:
+        """θ with scales raised until the prior of their effects bends no more than what rows say
+        of these; the effects of a scale are those whose prior it bends."""
+        theta, known = theta.copy(), _diagonals(sums.padded(self.layout.num_wide))
+        for scale in self._scales:
+            here, moved = _diagonals(self.sums(theta)), theta.copy()
+            moved[scale] += RAISED
+            with np.errstate(all="ignore"):
+                # τ^−2 for a scale τ = e^v
+                rate = np.log(here / _diagonals(self.sums(moved))) / RAISED
+                lacking = np.log(here / known) / rate
+            lacking = lacking[np.isfinite(lacking) & (rate > LEAST_RATE)]
+            if lacking.size:
+                theta[scale] += np.clip(np.median(lacking), 0.0, MOST_RAISED)
+        return theta
+
     def best_scales(self, gaussian: ArrowGaussian) -> Array:
         """The scales that go with this Gaussian of the effects; one step of EM."""
         scales = gaussian.mean[self._scales]
@@ -113,3 +131,9 @@ class TracedPrior:
             if np.max(np.abs(step)) < 1e-6:
                 break
         return scales
+
+
+def _diagonals(sums: ArrowSums) -> Array:
+    """The diagonal of −H: wide parameters, then effects."""
+    own = np.diagonal(sums.own_own, axis1=1, axis2=2)
+    return -np.concatenate([np.diagonal(sums.wide_wide), own.ravel()])

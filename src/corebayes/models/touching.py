@@ -193,17 +193,26 @@ class TouchingModel:
             def add(total: Any, place: Any) -> Any:
                 return jax.tree_util.tree_map(jax.numpy.add, total, at(place, rows)), None
 
-            shapes = jax.eval_shape(at, places[0], rows)
-            zeros = jax.tree_util.tree_map(lambda a: jax.numpy.zeros(a.shape, a.dtype), shapes)
+            def empty(shape: Any) -> Any:
+                return jax.numpy.zeros(shape.shape, shape.dtype)
+
+            def mean(total: Any) -> Any:
+                return total / len(places)
+
+            zeros = jax.tree_util.tree_map(empty, jax.eval_shape(at, places[0], rows))
             total, _ = jax.lax.scan(add, zeros, places)
-            return jax.tree_util.tree_map(lambda a: a / len(places), total)
+            return jax.tree_util.tree_map(mean, total)
 
         return jax.jit(means)
 
     @cached_property
     def _compiled_prior_mean(self) -> Any:
         jax = _jax()
-        return jax.jit(lambda places: jax.vmap(self._traced_prior)(places).mean())
+
+        def mean(places: Any) -> Any:
+            return jax.vmap(self._traced_prior)(places).mean()
+
+        return jax.jit(mean)
 
     @cached_property
     def _compiled_prior_products(self) -> Any:
@@ -236,7 +245,7 @@ class TouchingModel:
         return jax.jit(jet)
 
 
-class LocalModel(TouchingModel, StructuredModel):
+class LocalModel(TouchingModel, StructuredModel):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A structured model whose predictors are parameters; for types only."""
 
 

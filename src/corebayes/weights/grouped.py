@@ -40,7 +40,7 @@ class GroupedVectors:
         """The vectors of a space divided by their lengths, and the lengths."""
         lengths = np.sqrt(space.squared_norms(vectors))
         safe = np.where(lengths > 0.0, lengths, 1.0)[:, None]
-        parts = space.parts(total)
+        parts = space.in_parts(total)
         return cls(vectors.common / safe, vectors.own / safe, vectors.groups, parts), lengths
 
     @property

@@ -148,7 +148,7 @@ class ArrowSpace:
         return np.concatenate([weights @ vectors.common, own.ravel()])
 
     def project(self, vectors: Grouped, element: Array) -> Array:
-        missing = self.parts(element)
+        missing = self.in_parts(element)
         own = np.einsum("nf,nf->n", vectors.own, missing.own[vectors.groups])
         return vectors.common @ missing.common + own
 
@@ -191,7 +191,7 @@ class ArrowSpace:
         log_prior = self.prior.expected_log_density(self.gaussian)
         return float(-total.mean - log_prior - self.gaussian.log_volume())
 
-    def parts(self, element: Array) -> GroupedElement:
+    def in_parts(self, element: Array) -> GroupedElement:
         """The common coordinates of an element, and those of each group."""
         split = self.num_common
         own = element[split:].reshape(self.layout.num_groups, self.num_own)
