@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -73,13 +75,13 @@ def test_a_groups_potential_is_the_integral_over_its_effect(name):
                 return np.exp(weights[own] @ values - level) * stats.norm.pdf(b, 0.0, tau)
 
             nodes = np.linspace(-8.0 * tau, 8.0 * tau, 17)
-            total = sum(quad(integrand, *ends)[0] for ends in zip(nodes, nodes[1:], strict=False))
+            total = sum(quad(integrand, *ends)[0] for ends in pairwise(nodes))
             # Few rows of a heavy-tailed family are the least like a Gaussian.
             assert total == pytest.approx(1.0, rel=3e-3 if name == "student" else 2e-5)
 
 
 def test_two_effects_are_integrated_out():
-    model, block, rows, weights = bound("logistic", 20, 2, ("1", "x"))
+    model, block, _, _ = bound("logistic", 20, 2, ("1", "x"))
     phi = np.array([0.2, -0.3, -0.4, -0.8])
     found = model.potentials(phi[None], block)[:, 0]
     one, X, Z, y, w = np.exp(phi[2:]), block["X"], block["Z"], block["y"], block["w"]
@@ -147,10 +149,11 @@ def test_sums_over_blocks_are_the_groups_of_all_rows(name):
     everything = rows.take(np.arange(900))
     draws = np.random.default_rng(4).normal(0.0, 0.2, (5, model.dim))
     exact = model.potentials(draws, model.group_block(everything, np.ones(900))).sum(axis=0)
-    fifth = np.arange(0, 900, 3)
-    placed = model.group_block(everything.take(fifth), np.full(fifth.size, 3.0))
+    # A poor sample: the first nodes are a standard deviation or two off.
+    third = np.arange(0, 900, 3)
+    placed = model.group_block(everything.take(third), np.full(third.size, 3.0))
     found = group_heights(model, rows, placed, draws)
-    np.testing.assert_allclose(found - found[0], exact - exact[0], rtol=0, atol=0.02)
+    np.testing.assert_allclose(found - found[0], exact - exact[0], rtol=0, atol=2e-4)
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +231,10 @@ def test_every_family_goes_to_numpyro(name, effects):
     pytest.importorskip("numpyro")
     frame = table(name, 300, 8, seed=2)
     coreset = cb.build(mixed(name, effects), frame, target="y", unit="g", size=6, progress=False)
+    if name == "student":
+        with pytest.raises(TypeError, match="several modes"):
+            cb.to_numpyro(coreset)
+        return
     assert callable(cb.to_numpyro(coreset))
 
 

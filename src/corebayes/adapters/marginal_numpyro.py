@@ -15,11 +15,10 @@ import numpy as np
 
 from corebayes.adapters.mixed_parts import MixedParts
 from corebayes.coreset import GroupCoreset
-from corebayes.models.quadrature import gauss_hermite
+from corebayes.models.quadrature import product_rule
 
 # Damped steps by λ/(1 + λ) come as close as any float64 can tell in so many.
 STEPS = 40
-NUM_NODES = 15
 
 
 def marginal_factor(coreset: GroupCoreset, parts: MixedParts, numpyro: Any) -> Callable[..., Any]:
@@ -31,11 +30,8 @@ def marginal_factor(coreset: GroupCoreset, parts: MixedParts, numpyro: Any) -> C
     if not parts.model.family.location_family:
         # The family's own form of a label may be ±1; other libraries have 0 and 1.
         y = np.where(y > 0.0, y, 0.0).astype(np.int64)
-    q, rule = Z.shape[2], gauss_hermite(NUM_NODES)
-    grids = np.meshgrid(*[rule.nodes] * q, indexing="ij")
-    points = np.stack([grid.ravel() for grid in grids], axis=1)
-    log_weights = sum(np.log(g.ravel()) for g in np.meshgrid(*[rule.weights] * q, indexing="ij"))
-    log_weights = log_weights + 0.5 * np.square(points).sum(axis=1) + 0.5 * q * np.log(2 * np.pi)
+    q = Z.shape[2]
+    points, log_weights = product_rule(coreset.marginal.num_nodes, q)
 
     def factor(coefficients: Any, constant: Any, scales: Any) -> Any:
         family = parts.family(constant)
@@ -49,7 +45,16 @@ def marginal_factor(coreset: GroupCoreset, parts: MixedParts, numpyro: Any) -> C
             def at(b: Any) -> Any:
                 return height(b, fixed, Z, y, w)
 
-            mode, root = jax.lax.stop_gradient(_mode(jax, at, q))
+            def curvature(b: Any) -> Any:
+                # As ours has it: rows that are not log-concave there have none.
+                def row(eta: Any, y: Any) -> Any:
+                    return family.in_numpyro(numpyro, jax, eta).log_prob(y)
+
+                bend = jax.vmap(jax.grad(jax.grad(row)))(fixed + Z @ b, y)
+                rows = w * jnp.maximum(-bend, 0.0)
+                return (Z.T * rows) @ Z + jnp.diag(scales**-2.0)
+
+            mode, root = jax.lax.stop_gradient(_mode(jax, at, curvature, q))
             spread = jnp.linalg.inv(root).T
             effects = mode + points @ spread.T
             logs = jax.vmap(at)(effects) + log_weights
@@ -60,17 +65,17 @@ def marginal_factor(coreset: GroupCoreset, parts: MixedParts, numpyro: Any) -> C
     return factor
 
 
-def _mode(jax: Any, height: Callable[[Any], Any], q: int) -> Any:
+def _mode(jax: Any, height: Callable[[Any], Any], curvature: Callable[[Any], Any], q: int) -> Any:
     """The mode, and the lower root of the curvature there."""
     jnp: Any = importlib.import_module("jax.numpy")
-    slope, bend = jax.grad(height), jax.hessian(height)
+    slope = jax.grad(height)
 
     def newton(_: int, b: Any) -> Any:
         gradient = slope(b)
-        step = jnp.linalg.solve(-bend(b), gradient)
+        step = jnp.linalg.solve(curvature(b), gradient)
         # Newton's decrement: far away the step is about one standard deviation.
         length = jnp.sqrt(jnp.maximum(gradient @ step, 0.0))
         return b + step / (1.0 + jnp.where(length > 0.5, length, 0.0))
 
     mode = jax.lax.fori_loop(0, STEPS, newton, jnp.zeros(q))
-    return mode, jnp.linalg.cholesky(-bend(mode))
+    return mode, jnp.linalg.cholesky(curvature(mode))

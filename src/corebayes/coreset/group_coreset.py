@@ -14,7 +14,8 @@ class GroupCoreset(Coreset):
     """A coreset whose rows are groups: what `build(..., unit="group")` returns.
 
     `indices` are numbers of groups and `num_rows` is how many there are; `rows` has the rows of
-    level one of the groups that are kept, padded to one length. The model is one of φ = (β, log σ, log τ) alone.
+    level one of the groups that are kept, padded to one length. The model is one of
+    φ = (β, log σ, log τ) alone.
     """
 
     level_one: Coreset = field(kw_only=True)

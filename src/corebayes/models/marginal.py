@@ -12,14 +12,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
+from corebayes.models.glm import LearnedJet
 from corebayes.models.mixed import MixedRegression
 from corebayes.models.mixed_prior import LOG_2PI, MixedPrior, ScaledEffects
-from corebayes.models.quadrature import gauss_hermite
+from corebayes.models.nodes import Nodes
+from corebayes.models.quadrature import product_rule
 from corebayes.models.variables import Variable, Variables
 from corebayes.types import Array, Block, Data, Indices
 
@@ -30,15 +32,8 @@ MOST_EFFECTS = 2
 STEPS, HALVINGS = 12, 4
 # Numbers of a part of a call: groups × draws × rows × nodes.
 AT_ONCE = 1 << 21
-
-
-class Nodes(NamedTuple):
-    """Where the integrals of n groups at S draws are evaluated."""
-
-    effects: Array
-    """(n, S, K, q)."""
-    log_weights: Array
-    """(n, S, K): of the quadrature, for the density of the effects itself."""
+# Effects are drawn from so many tries of a Gaussian that is wider by a factor.
+TRIES, WIDER = 20, 1.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,19 +137,9 @@ class MarginalRegression:
         """Nodes around the mode of every group's effects at draws (S, d) of φ."""
         tau = np.exp(draws[:, self._scales])
         mode, root = self._modes(draws, block, tau)
-        rule = gauss_hermite(self.num_nodes)
-        grids = np.meshgrid(*[rule.nodes] * self.num_effects, indexing="ij")
-        points = np.stack([grid.ravel() for grid in grids], axis=1)
-        weights = np.ones(1)
-        for _ in range(self.num_effects):
-            weights = np.multiply.outer(weights, rule.weights).ravel()
+        points, log_rule = product_rule(self.num_nodes, self.num_effects)
         # b = mode + R⁻ᵀ x with x standard normal under the rule
-        spread = np.linalg.inv(root).swapaxes(-1, -2)
-        effects = mode[:, :, None] + np.einsum("gsij,kj->gski", spread, points)
-        log_weights = np.log(weights) + 0.5 * np.einsum("kq,kq->k", points, points)
-        log_weights = log_weights + 0.5 * LOG_2PI * self.num_effects
-        volume = np.log(np.abs(np.diagonal(spread, axis1=-2, axis2=-1))).sum(axis=-1)
-        return Nodes(effects, log_weights + volume[:, :, None])
+        return Nodes(mode, _inverse_transposed(root), points, log_rule)
 
     def log_prior_of_effects(self, draws: Array, effects: Array) -> Array:
         """log N(b; 0, τ²) at effects (n, S, K, q), (n, S, K)."""
@@ -215,7 +200,7 @@ class MarginalRegression:
             share = np.where(better < top, 0.0, share)
             b = b + share[:, :, None] * step
             moved, top = np.abs(share[:, :, None] * step), np.maximum(better, top)
-            if np.all(moved <= 1e-3 * tau):
+            if np.all(moved <= 1e-5 * tau):
                 break
         return b, self._newton(draws, block, b, precision)[1]
 
@@ -229,9 +214,9 @@ class MarginalRegression:
         bend = np.maximum(-second[..., 0], 0.0) * w[:, :, None]
         curvature = np.einsum("gms,gmq,gmr->gsqr", bend, Z, Z, optimize=True)
         curvature = curvature + np.einsum("sq,qr->sqr", precision, np.eye(b.shape[2]))
-        step: Array = np.linalg.solve(curvature, gradient[..., None])[..., 0]
-        root: Array = np.linalg.cholesky(curvature)
-        return step, root
+        step: Array = np.asarray(np.linalg.solve(curvature, gradient[..., None]), dtype=np.float64)
+        root: Array = np.asarray(np.linalg.cholesky(curvature), dtype=np.float64)
+        return step[..., 0], root
 
     def _parts(self, draws: Array, block: Block) -> list[tuple[slice, slice]]:
         """Groups and draws that are computed at once."""
@@ -249,8 +234,9 @@ class MarginalRegression:
         result = np.empty((len(block), len(draws))) if out is None else out
         for groups, some in self._parts(draws, block):
             part, own = block.take(groups), draws[some]
-            effects, log_weights = self.nodes(own, part)
-            logs = self._heights(own, part, effects) + log_weights
+            nodes = self.nodes(own, part)
+            effects = nodes.effects
+            logs = self._heights(own, part, effects) + nodes.log_weights
             logs += self.log_prior_of_effects(own, effects)
             result[groups, some] = logsumexp(logs, axis=2)
         return result
@@ -276,8 +262,9 @@ class MarginalRegression:
         """∇ log p(y, b | φ) at the nodes (n, K, d), its expected Hessian (n, d, d), and the nodes'
         shares of the integral (n, K)."""
         draws, p, d = theta[None], self.mixed.num_fixed, self.dim
-        effects, log_weights = self.nodes(draws, block)
-        logs = self._heights(draws, block, effects) + log_weights
+        nodes = self.nodes(draws, block)
+        effects = nodes.effects
+        logs = self._heights(draws, block, effects) + nodes.log_weights
         logs = (logs + self.log_prior_of_effects(draws, effects))[:, 0]
         shares = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
         eta, y = self._eta(draws, block, effects)[:, :, 0], block["y"][:, :, None]
@@ -288,6 +275,8 @@ class MarginalRegression:
             first, bend = self.mixed.family.derivatives(eta, y, 2)
         else:
             jet = self.mixed.family.learned_jet(eta, theta[p], y)
+            # Some derivatives are the same for all rows.
+            jet = LearnedJet(*(np.broadcast_to(one, eta.shape) for one in jet))
             first, bend = jet.eta, jet.eta_eta
             gradients[:, :, p] = np.einsum("gm,gmk->gk", w, jet.u)
             mixed = np.einsum("gm,gk,gmk,gmp->gp", w, shares, jet.eta_u, X, optimize=True)
@@ -310,16 +299,15 @@ class MarginalRegression:
         """
         tau = np.exp(draws[:, self._scales])
         mode, root = self._modes(draws, block, tau)
-        spread = 1.2 * np.linalg.inv(root).swapaxes(-1, -2)
-        tries = 20
-        noise = rng.standard_normal((len(block), len(draws), tries, self.num_effects))
+        # A little wider, so that weights are bounded where the density is like a Gaussian.
+        spread = WIDER * _inverse_transposed(root)
+        noise = rng.standard_normal((len(block), len(draws), TRIES, self.num_effects))
         effects = mode[:, :, None] + np.einsum("gsij,gskj->gski", spread, noise)
         logs = self._heights(draws, block, effects) + self.log_prior_of_effects(draws, effects)
         logs += 0.5 * np.square(noise).sum(axis=-1)
         # The largest of log weight plus Gumbel noise is a draw in proportion to the weights.
-        chosen = np.argmax(logs + rng.gumbel(size=logs.shape), axis=2)
-        drawn: Array = np.take_along_axis(effects, chosen[:, :, None, None], axis=2)[:, :, 0]
-        return drawn
+        chosen: Indices = np.argmax(logs + rng.gumbel(size=logs.shape), axis=2)
+        return effects[np.arange(len(block))[:, None], np.arange(len(draws)), chosen]
 
     def log_base(self, block: Block) -> Array:
         """What the rows' potentials leave out, weighted as they are."""
@@ -347,3 +335,8 @@ class MarginalRegression:
 
     def log_prior_hessian(self, theta: Array) -> Array:
         return self.prior.hessian(theta)
+
+
+def _inverse_transposed(root: Array) -> Array:
+    inverse: Array = np.asarray(np.linalg.inv(root), dtype=np.float64)
+    return inverse.swapaxes(-1, -2)
