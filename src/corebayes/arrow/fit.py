@@ -17,7 +17,7 @@ import numpy as np
 
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
-from corebayes.arrow.prior import PriorParts
+from corebayes.arrow.prior import ArrowPrior, PriorParts
 from corebayes.arrow.sums import ArrowSums
 from corebayes.deadline import check_time
 from corebayes.types import Array
@@ -108,7 +108,7 @@ class Fitting:
         wide_mean, own_mean = theta[layout.wide_positions], theta[layout.own_positions]
         plain = _gaussian(layout, wide_mean, own_mean, total)
         shift_wide, shift_own = _solve(plain, total)
-        if self.prior.prior.learned is not None:
+        if isinstance(self.prior, ArrowPrior) and self.prior.prior.learned is not None:
             # A logarithm: where there is hardly any curvature a step would leave all numbers.
             constant = self.prior.prior.fixed.dim
             shift_wide[constant] = np.clip(shift_wide[constant], -LONGEST, LONGEST)

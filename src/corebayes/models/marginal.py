@@ -303,7 +303,8 @@ class MarginalRegression:
         spread = WIDER * _inverse_transposed(root)
         noise = rng.standard_normal((len(block), len(draws), TRIES, self.num_effects))
         effects = mode[:, :, None] + np.einsum("gsij,gskj->gski", spread, noise)
-        logs = self._heights(draws, block, effects) + self.log_prior_of_effects(draws, effects)
+        logs: Array = self._heights(draws, block, effects)
+        logs = logs + self.log_prior_of_effects(draws, effects)
         logs += 0.5 * np.square(noise).sum(axis=-1)
         # The largest of log weight plus Gumbel noise is a draw in proportion to the weights.
         chosen: Indices = np.argmax(logs + rng.gumbel(size=logs.shape), axis=2)
