@@ -18,9 +18,9 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np  # noqa: E402
+from benchmarks.mixed import groups, labels  # noqa: E402
 
 import corebayes as cb  # noqa: E402
-from benchmarks.mixed import groups, labels  # noqa: E402
 from corebayes.rows import open_rows  # noqa: E402
 
 KEPT, KL, SECONDS = 30, 1e-4, 120.0
