@@ -303,8 +303,9 @@ class MarginalRegression:
         spread = WIDER * _inverse_transposed(root)
         noise = rng.standard_normal((len(block), len(draws), TRIES, self.num_effects))
         effects = mode[:, :, None] + np.einsum("gsij,gskj->gski", spread, noise)
-        logs = self._heights(draws, block, effects) + self.log_prior_of_effects(draws, effects)
-        logs += 0.5 * np.square(noise).sum(axis=-1)
+        logs: Array = self._heights(draws, block, effects)
+        logs = logs + self.log_prior_of_effects(draws, effects)
+        logs = logs + 0.5 * np.einsum("gskq,gskq->gsk", noise, noise)
         # The largest weight over a standard exponential is a draw in proportion to the weights.
         chosen = np.argmax(logs - np.log(rng.standard_exponential(logs.shape)), axis=2)
         return effects[np.arange(len(block))[:, None], np.arange(len(draws)), chosen]
