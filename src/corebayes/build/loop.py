@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -94,17 +95,19 @@ def build(
     effects are integrated out and `size` whole groups are kept, for what all groups share: a
     coreset of rows of every group is built first, and `choose_groups` takes groups from that.
     """
+    opened = partial(
+        open_rows,
+        data,
+        target=target,
+        features=features,
+        counts=counts,
+        on_bad=on_bad,
+        memory=memory,
+        executor=executor,
+    )
     if unit is not None:
         check_unit(unit, model, tol=tol, method=method, start=start, checkpoint=checkpoint)
-        rows = open_rows(
-            data,
-            target=target,
-            features=features,
-            counts=counts,
-            on_bad=on_bad,
-            memory=memory,
-            executor=executor,
-        )
+        rows = opened()
         bound, level = level_one_size(model, rows)
         if level is None:
             level_one = all_rows(bound, rows)
@@ -125,15 +128,7 @@ def build(
     if method is not None:
         check_method(method)
     with one_blas_thread(), time_limit(max_time) as limit:
-        rows = open_rows(
-            data,
-            target=target,
-            features=features,
-            counts=counts,
-            on_bad=on_bad,
-            memory=memory,
-            executor=executor,
-        )
+        rows = opened()
         check_enough_rows(size, rows)
         model = bound_with_structure(model, rows)
         method = method or default_construction(model)

@@ -305,9 +305,9 @@ class MarginalRegression:
         effects = mode[:, :, None] + np.einsum("gsij,gskj->gski", spread, noise)
         logs: Array = self._heights(draws, block, effects)
         logs = logs + self.log_prior_of_effects(draws, effects)
-        logs += 0.5 * np.square(noise).sum(axis=-1)
-        # The largest of log weight plus Gumbel noise is a draw in proportion to the weights.
-        chosen: Indices = np.argmax(logs + rng.gumbel(size=logs.shape), axis=2)
+        logs = logs + 0.5 * np.einsum("gskq,gskq->gsk", noise, noise)
+        # The largest weight over a standard exponential is a draw in proportion to the weights.
+        chosen = np.argmax(logs - np.log(rng.standard_exponential(logs.shape)), axis=2)
         return effects[np.arange(len(block))[:, None], np.arange(len(draws)), chosen]
 
     def log_base(self, block: Block) -> Array:
