@@ -26,12 +26,12 @@ from corebayes.adapters import (
     to_pymc,
     to_stan,
 )
-from corebayes.build import Variant, build, build_path
+from corebayes.build import Variant, build, build_path, choose_groups
 from corebayes.certify import Certificate, certify, with_certificate
 from corebayes.checkpoint import CheckpointError
 from corebayes.compose import Refit, merge, refit, unrolled, update
 from corebayes.constructions import *  # noqa: F403
-from corebayes.coreset import Coreset, load
+from corebayes.coreset import Coreset, GroupCoreset, load
 from corebayes.exact import correct, laplace, log_evidence, loo
 from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
@@ -47,6 +47,7 @@ from corebayes.samplers import (
     Laplace,
     Posterior,
 )
+from corebayes.samplers.group_effects import group_effects
 from corebayes.samplers.nuts import NUTS
 from corebayes.scan.dask import dask
 from corebayes.scan.processes import processes
@@ -76,6 +77,7 @@ __all__ = [
     "Exact",
     "FullPosterior",
     "GivenDraws",
+    "GroupCoreset",
     "Guard",
     "Hermite",
     "HitAndRun",
@@ -97,6 +99,7 @@ __all__ = [
     "build",
     "build_path",
     "certify",
+    "choose_groups",
     "correct",
     "dask",
     "diagnostics",
@@ -104,6 +107,7 @@ __all__ = [
     "from_formula",
     "from_numpyro",
     "from_pymc",
+    "group_effects",
     "laplace",
     "load",
     "log_evidence",

@@ -12,9 +12,10 @@ import numpy as np
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64
+from corebayes.adapters.marginal_numpyro import marginal_factor
 from corebayes.adapters.mixed_parts import MixedParts, mixed_parts
 from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
-from corebayes.coreset import Coreset, check_coreset
+from corebayes.coreset import Coreset, GroupCoreset, check_coreset
 from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT, ScalePrior
 from corebayes.types import Array, Block
 
@@ -23,7 +24,8 @@ def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     """A NumPyro model without arguments whose posterior is the coreset's.
 
     For a coreset of `from_numpyro` it is the user's own model on the coreset's rows, every observed
-    term times its row's weight; for a built-in regression, mixed or not, it is that regression.
+    term times its row's weight; for a built-in regression, mixed or not, it is that regression;
+    for a coreset of groups, the regression with the effects integrated out by quadrature.
     Its log density is compared with ours before it is handed over, in float64. NumPyro's default
     is float32, which loses the digits of large weights: call `numpyro.enable_x64()` first, or the
     model warns when it is run.
@@ -49,6 +51,8 @@ def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     if isinstance(model, NumpyroModel):
         exported = _weighted(model, rows, weights)
         values_of: Callable[[Any], dict[str, Any]] = model.split
+    elif isinstance(coreset, GroupCoreset):
+        exported, values_of = _marginal(coreset)
     elif mixed := mixed_parts(coreset):
         exported = _mixed(mixed, rows, weights)
         values_of = mixed.unconstrained
@@ -148,6 +152,37 @@ def _mixed(parts: MixedParts, rows: Block, weights: Array) -> Callable[[], None]
             numpyro.sample("y", likelihood, obs=y)
 
     return weighted_mixed_regression
+
+
+def _marginal(
+    coreset: GroupCoreset,
+) -> tuple[Callable[[], None], Callable[[Any], dict[str, Any]]]:
+    """The model of what all groups share, and θ by its variables."""
+    numpyro = import_numpyro()
+    jax: Any = importlib.import_module("jax")
+    parts = mixed_parts(coreset.level_one)
+    assert parts is not None
+    if not parts.model.family.log_concave:
+        raise TypeError(
+            f"to_numpyro has no quadrature for groups of {type(parts.model.family).__name__}, "
+            "whose effects may have several modes: export coreset.level_one, a coreset of rows"
+        )
+    model, prior, weights = parts.model, parts.model.fixed_prior, coreset.weights
+    factor = marginal_factor(coreset, parts, numpyro)
+
+    def weighted_groups() -> None:
+        _warn_of_float32(weights)
+        normal = numpyro.distributions.MultivariateNormal
+        distribution = normal(prior.mean, covariance_matrix=prior.covariance)
+        coefficients = numpyro.sample("coefficients", distribution)
+        for position, name in enumerate(model.fixed_names):
+            numpyro.deterministic(name, coefficients[position])
+        values = [numpyro.sample(one.name, _positive(one.prior)) for one in parts.scales()]
+        constant = None if parts.learned is None else values.pop(0)
+        scales = jax.numpy.stack(values)
+        numpyro.factor("groups", factor(coefficients, constant, scales))
+
+    return weighted_groups, parts.unconstrained_shared
 
 
 def _positive(prior: ScalePrior) -> Any:

@@ -68,10 +68,15 @@ class MixedParts(NamedTuple):
 
     def unconstrained(self, theta: Any) -> dict[str, Any]:
         """θ by variable, on the unconstrained scale that every library has: logarithms."""
+        effects = {effect.name: theta[effect.places] for effect in self.effects}
+        return self.unconstrained_shared(theta) | effects
+
+    def unconstrained_shared(self, theta: Any) -> dict[str, Any]:
+        """The same without effects."""
         values = {"coefficients": theta[: self.model.num_fixed]}
         for scale in self.scales():
             values[scale.name] = -theta[scale.place] if scale.inverse else theta[scale.place]
-        return values | {effect.name: theta[effect.places] for effect in self.effects}
+        return values
 
     def order(self) -> tuple[list[str], Indices, Array]:
         """The variables' names, their places in θ laid end to end, and the signs there."""

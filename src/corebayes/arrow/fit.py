@@ -17,13 +17,15 @@ import numpy as np
 
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
-from corebayes.arrow.prior import PriorParts
+from corebayes.arrow.prior import ArrowPrior, PriorParts
 from corebayes.arrow.sums import ArrowSums
 from corebayes.deadline import check_time
 from corebayes.types import Array
 
 # EM for the scales: a hundredth of a per cent of τ, or so many rounds.
 SETTLED_SCALES, MOST_ROUNDS = 1e-4, 100
+# A learned constant moves by a factor of e² at most in a step.
+LONGEST = 2.0
 # The diagonal is raised by these shares of itself where a precision is not positive definite.
 RAISED = (0.0, 0.01, 0.1, 1.0, 10.0, 100.0)
 
@@ -106,6 +108,10 @@ class Fitting:
         wide_mean, own_mean = theta[layout.wide_positions], theta[layout.own_positions]
         plain = _gaussian(layout, wide_mean, own_mean, total)
         shift_wide, shift_own = _solve(plain, total)
+        if isinstance(self.prior, ArrowPrior) and self.prior.prior.learned is not None:
+            # A logarithm: where there is hardly any curvature a step would leave all numbers.
+            constant = self.prior.prior.fixed.dim
+            shift_wide[constant] = np.clip(shift_wide[constant], -LONGEST, LONGEST)
         # The scales' gradient is no part of the step.
         touched = slice(0, layout.num_touched)
         decrement = float(total.wide[touched] @ shift_wide[touched] + np.sum(total.own * shift_own))

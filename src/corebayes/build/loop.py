@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -17,6 +18,13 @@ from corebayes.build.arguments import (
     checked_size,
     checked_sizes,
     size_for_groups,
+)
+from corebayes.build.groups import (
+    all_rows,
+    check_unit,
+    checked_groups,
+    choose_groups,
+    level_one_size,
 )
 from corebayes.build.reserve import with_reserve
 from corebayes.build.run import Run, Tolerance, starting_points
@@ -53,6 +61,7 @@ def build(
     counts: Any = None,
     on_bad: str = "raise",
     executor: Executor | None = None,
+    unit: str | None = None,
 ) -> Coreset:
     """A few weighted rows whose posterior is close to the posterior of all rows.
 
@@ -81,7 +90,33 @@ def build(
     `checkpoint`, a folder, the answers of all passes are kept there as they come, and
     the same call after any interruption goes on where they end, to the same bits. `memory`, such as
     "500MB", is what the process may take in all; see `scan/budget.py`.
+
+    With `unit="group"` (or the name of their column) and a `MixedRegression` of one group term, the
+    effects are integrated out and `size` whole groups are kept, for what all groups share: a
+    coreset of rows of every group is built first, and `choose_groups` takes groups from that.
     """
+    opened = partial(
+        open_rows,
+        data,
+        target=target,
+        features=features,
+        counts=counts,
+        on_bad=on_bad,
+        memory=memory,
+        executor=executor,
+    )
+    if unit is not None:
+        check_unit(unit, model, tol=tol, method=method, start=start, checkpoint=checkpoint)
+        rows = opened()
+        bound, level = level_one_size(model, rows)
+        if level is None:
+            level_one = all_rows(bound, rows)
+        else:
+            level_one = build(
+                model, rows, size=level, seed=seed, progress=progress, max_time=max_time
+            )
+        with one_blas_thread():
+            return choose_groups(level_one, rows, size=checked_groups(size), seed=seed)
     if rows_per_group is None or size is not None:
         size = checked_size(size, tol)
     check_rows_per_group(rows_per_group, size)
@@ -93,15 +128,7 @@ def build(
     if method is not None:
         check_method(method)
     with one_blas_thread(), time_limit(max_time) as limit:
-        rows = open_rows(
-            data,
-            target=target,
-            features=features,
-            counts=counts,
-            on_bad=on_bad,
-            memory=memory,
-            executor=executor,
-        )
+        rows = opened()
         check_enough_rows(size, rows)
         model = bound_with_structure(model, rows)
         method = method or default_construction(model)

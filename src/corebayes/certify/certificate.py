@@ -9,7 +9,7 @@ import numpy as np
 
 from corebayes.certify.kl import Measured
 from corebayes.certify.marginals import Marginals
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.coreset.check import has_learned_rows
 from corebayes.types import Estimate
 
@@ -196,7 +196,8 @@ def _name(coreset: Coreset) -> str:
             f"the coreset posterior ({coreset.size:,} learned rows, which cannot be compared with "
             f"the {coreset.num_rows:,} of the data)"
         )
-    return f"the coreset posterior ({coreset.size:,} of {coreset.num_rows:,} rows)"
+    what = "groups" if isinstance(coreset, GroupCoreset) else "rows"
+    return f"the coreset posterior ({coreset.size:,} of {coreset.num_rows:,} {what})"
 
 
 def _nats(kl: Estimate) -> str:

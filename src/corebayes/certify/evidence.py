@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from corebayes.certify.heights import Heights
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.diagnostics import PASS_DRAWS
 from corebayes.rows import Rows
 from corebayes.samplers.cover import Proposal
@@ -24,6 +24,7 @@ from corebayes.samplers.draws import Draws
 from corebayes.samplers.parts import Part, draw_parts, log_mixture, squared_distances
 from corebayes.samplers.posterior import Posterior
 from corebayes.scan.query import Totals
+from corebayes.tangent.group_heights import group_heights
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 from corebayes.types import Array, Gaussian, Indices, Rng
 
@@ -157,13 +158,22 @@ def log_ratios_at(coreset: Coreset, rows: Rows, anchor: Array, draws: Array) -> 
     parts: list[Array] = []
     for first in range(0, len(draws), PASS_DRAWS):
         part = np.concatenate([anchor[None], draws[first : first + PASS_DRAWS]])
-        full = rows.ask(Heights(model, part))
+        full = _heights(coreset, rows, part)
         if not np.isfinite(full[0]):
             name_the_row(coreset, rows, anchor[None])
         with np.errstate(all="ignore"):
             ours = model.sum_potentials(part, coreset.rows, coreset.weights)
             parts.append((full - ours)[1:] - (full - ours)[0])
     return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _heights(coreset: Coreset, rows: Rows, draws: Array) -> Array:
+    """What all rows say, up to a constant; where groups are units, with their effects out."""
+    if not isinstance(coreset, GroupCoreset):
+        return rows.ask(Heights(coreset.model, draws))
+    level_one, model = coreset.level_one, coreset.marginal
+    groups = model.group_block(level_one.rows, level_one.weights)
+    return group_heights(model, rows, groups, draws)
 
 
 def name_the_row(coreset: Coreset, rows: Rows, draw: Array) -> None:

@@ -23,11 +23,12 @@ from corebayes.certify.kl import Measured, measure_kl
 from corebayes.certify.marginals import Marginals, marginals
 from corebayes.certify.same_data import check_same_data
 from corebayes.certify.steps import certificate_of_steps
-from corebayes.coreset import Coreset, check_coreset
+from corebayes.coreset import Coreset, GroupCoreset, check_coreset
 from corebayes.formula.rows import as_built
 from corebayes.models.conjugate import ConjugateModel
 from corebayes.models.structure import is_structured
 from corebayes.rows import Rows
+from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.convergence import max_rhat
 from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.exact import is_conjugate
@@ -44,6 +45,8 @@ LEVEL = 0.025
 # The first stage, each later one four times the one before; the first is only taken for an answer
 # where it is below this share of the tolerance, since so few draws may miss a part of π_w.
 FIRST, GROWTH, CLEAR = 100, 4, 0.1
+# Draws at most where groups are units.
+GROUP_DRAWS = 1000
 
 
 def certify(
@@ -81,8 +84,10 @@ def certify(
     check_coreset(coreset)
     if data is None:
         return certificate_of_steps(coreset, tol)
+    # Rows are compared with those of the coreset of rows that groups were chosen from.
+    of_rows = coreset.level_one if isinstance(coreset, GroupCoreset) else coreset
     rows = as_built(
-        coreset,
+        of_rows,
         data,
         target=target,
         features=features,
@@ -94,7 +99,7 @@ def certify(
     if not is_conjugate(coreset.model):
         # Before anything is read.
         rows.with_sampling()
-    check_same_data(coreset, rows)
+    check_same_data(of_rows, rows)
     return measure(coreset, rows, draws=draws, seed=seed, tol=tol, sampler=sampler)
 
 
@@ -115,6 +120,11 @@ def measure(
     if sampler is not None:
         drawn = _draw(rng, coreset, draws, sampler)
         return _of_draws(coreset, rows, drawn, tol, [len(drawn.flat)])
+    if isinstance(coreset, GroupCoreset):
+        # Quadratures of all groups at every draw: as many as the coreset's own cost nothing beside.
+        number = min(draws, GROUP_DRAWS)
+        drawn = _draw(rng, coreset, 4 * number, Automatic()).thinned(4)
+        return _of_draws(coreset, rows, drawn, tol, stages(number))
     if is_structured(model):
         # Thousands of parameters have no modes to search; the ratios at NUTS' draws tell.
         drawn = _draw(rng, coreset, draws, NUTS(chains=4))

@@ -1,0 +1,83 @@
+"""Effects of any group, from draws of the parameters that all groups share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from corebayes.arguments import checked_seed
+from corebayes.coreset import GroupCoreset, check_coreset
+from corebayes.models.marginal import MarginalRegression
+from corebayes.types import Array, Indices
+
+
+def group_effects(
+    coreset: GroupCoreset, draws: Any, *, groups: Sequence[Any] | None = None, seed: int = 0
+) -> dict[str, Array]:
+    """Draws of b_g | φ and the group's rows of level one, for each draw of φ.
+
+    `draws` is what `sample` gave for this coreset, or an array (…, d) of φ on the scale of the
+    model's parameters. `groups` are labels as the mixed model has them, by default all. Returns
+    one array (…, groups) for each effect, named as the mixed model names it, whether or not a group
+    is among those kept. Cost: some thirty potentials for each row of a group and draw.
+    """
+    if not isinstance(coreset, GroupCoreset):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f'a coreset of groups is needed, as build(..., unit="group") makes it, '
+            f"got {type(coreset).__name__}"
+        )
+    check_coreset(coreset)
+    model = coreset.marginal
+    phi = _phi(model, draws)
+    term, labels = model.mixed.terms[0], model.mixed.group_labels[0]
+    level_one, rng = coreset.level_one, np.random.default_rng(checked_seed(seed))
+    wanted = _numbers(labels, groups, term.group)
+    block = model.group_block(level_one.rows, level_one.weights, wanted)
+    flat = phi.reshape(-1, model.dim)
+    effects = np.empty((wanted.size, len(flat), model.num_effects))
+    step = max(1, (1 << 17) // (len(flat) * block["y"].shape[1]))
+    for first in range(0, wanted.size, step):
+        part = slice(first, first + step)
+        effects[part] = model.draw_effects(rng, flat, block.take(part))
+    return {
+        term.called(name): np.moveaxis(effects[:, :, place], 0, 1).reshape(
+            *phi.shape[:-1], wanted.size
+        )
+        for place, name in enumerate(term.effects)
+    }
+
+
+def _numbers(labels: tuple[Any, ...], groups: Sequence[Any] | None, column: str) -> Indices:
+    if groups is None:
+        return np.arange(len(labels))
+    places = {label: place for place, label in enumerate(labels)}
+    for label in groups:
+        if label not in places:
+            raise ValueError(f"there is no group {label!r} of {column!r} among the rows")
+    return np.array([places[label] for label in groups], dtype=np.int64)
+
+
+def _phi(model: MarginalRegression, draws: Any) -> Array:
+    """φ (…, d) of an array, or of ArviZ data with the model's variables."""
+    posterior = getattr(draws, "posterior", None)
+    if posterior is None:
+        phi = np.asarray(draws, dtype=np.float64)
+        if phi.ndim < 2 or phi.shape[-1] != model.dim:
+            raise ValueError(
+                f"draws must be what sample gave, or an array (…, {model.dim}), got the shape "
+                f"{phi.shape}"
+            )
+        return phi
+    columns = list[Array]()
+    for entry in model.variables.entries:
+        if entry.name not in posterior:
+            raise ValueError(f"the draws have no variable {entry.name!r}: sample this coreset")
+        values = np.asarray(posterior[entry.name].values, dtype=np.float64)
+        sign = -1.0 if entry.scale == "exp(-)" else 1.0
+        columns.append(values if entry.scale == "as it is" else sign * np.log(values))
+    phi = np.empty((*columns[0].shape, model.dim))
+    for entry, values in zip(model.variables.entries, columns, strict=True):
+        phi[..., int(entry.places)] = values
+    return phi

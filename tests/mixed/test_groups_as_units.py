@@ -1,0 +1,263 @@
+"""Groups as units: marginal likelihoods, the coreset of groups, effects on demand, exports."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.integrate import dblquad, quad
+
+import corebayes as cb
+from corebayes.models.marginal import MarginalRegression
+from corebayes.rows import open_rows
+from corebayes.samplers.posterior import Posterior
+from corebayes.tangent.group_heights import group_heights
+
+FAMILIES = {
+    "logistic": (cb.LogisticRegression(), None),
+    "poisson": (cb.PoissonRegression(link="log"), None),
+    "noise": (cb.LinearRegression(), cb.HalfNormal(2.0)),
+    "student": (cb.StudentTRegression(df=4.0), cb.HalfStudentT(3.0, 1.0)),
+    "dispersion": (cb.NegativeBinomialRegression(), cb.Gamma(2.0, 1.0)),
+}
+families = pytest.mark.parametrize("name", FAMILIES)
+
+
+def table(name, num_rows, num_groups, seed=0, spread=0.7):
+    rng = np.random.default_rng(seed)
+    shares = rng.gamma(2.0, size=num_groups)
+    g = rng.choice(num_groups, size=num_rows, p=shares / shares.sum())
+    x = rng.standard_normal(num_rows)
+    eta = 0.3 - 0.4 * x + spread * rng.standard_normal(num_groups)[g]
+    eta += 0.3 * rng.standard_normal(num_groups)[g] * x
+    if name == "logistic":
+        y = rng.uniform(size=num_rows) < 1.0 / (1.0 + np.exp(-eta))
+    elif name in ("noise", "student"):
+        y = eta + 0.6 * rng.standard_normal(num_rows)
+    else:
+        y = rng.poisson(np.exp(eta))
+    return pd.DataFrame({"one": 1.0, "x": x, "g": g.astype(float), "y": y.astype(float)})
+
+
+def mixed(name, effects=("1",)):
+    family, learned = FAMILIES[name]
+    term = cb.GroupTerm(group="g", effects=effects)
+    return cb.MixedRegression(family=family, terms=[term], learned=learned)
+
+
+def bound(name, num_rows=60, num_groups=6, effects=("1",), seed=0):
+    rows = open_rows(table(name, num_rows, num_groups, seed), target="y")
+    model = MarginalRegression(mixed(name, effects).bind(rows))
+    weights = np.random.default_rng(5).gamma(2.0, 0.5, num_rows)
+    return model, model.group_block(rows.take(np.arange(num_rows)), weights), rows, weights
+
+
+@families
+def test_a_groups_potential_is_the_integral_over_its_effect(name):
+    model, block, rows, weights = bound(name)
+    some = rows.take(np.arange(rows.num_rows))
+    codes = model.mixed.groups(some)[:, 0]
+    draws = np.random.default_rng(1).normal(0.0, 0.4, (3, model.dim))
+    found = model.potentials(draws, block)
+    for s, phi in enumerate(draws):
+        tau = np.exp(phi[-1])
+        for group in range(len(block)):
+            own = np.flatnonzero(codes == group)
+            theta = np.zeros((1, model.mixed.dim))
+            theta[0, : model.dim] = phi
+
+            def integrand(b, own=own, theta=theta, tau=tau, group=group, level=found[group, s]):
+                theta[0, model.dim + group] = b
+                values = model.mixed.potentials(theta, some.take(own))[:, 0]
+                return np.exp(weights[own] @ values - level) * stats.norm.pdf(b, 0.0, tau)
+
+            nodes = np.linspace(-8.0 * tau, 8.0 * tau, 17)
+            total = sum(quad(integrand, *ends)[0] for ends in pairwise(nodes))
+            # Few rows of a heavy-tailed family are the least like a Gaussian.
+            assert total == pytest.approx(1.0, rel=3e-3 if name == "student" else 2e-5)
+
+
+def test_two_effects_are_integrated_out():
+    model, block, _, _ = bound("logistic", 20, 2, ("1", "x"))
+    phi = np.array([0.2, -0.3, -0.4, -0.8])
+    found = model.potentials(phi[None], block)[:, 0]
+    one, X, Z, y, w = np.exp(phi[2:]), block["X"], block["Z"], block["y"], block["w"]
+    for group in range(2):
+
+        def integrand(b1, b0, group=group):
+            eta = X[group] @ phi[:2] + Z[group] @ [b0, b1]
+            height = -np.logaddexp(0.0, -y[group] * eta) @ w[group]
+            density = stats.norm.pdf(b0, 0.0, one[0]) * stats.norm.pdf(b1, 0.0, one[1])
+            return np.exp(height - found[group]) * density
+
+        total, _ = dblquad(
+            integrand, -6 * one[0], 6 * one[0], -6 * one[1], 6 * one[1], epsabs=1e-6, epsrel=1e-6
+        )
+        assert total == pytest.approx(1.0, rel=1e-4)
+
+
+@families
+@pytest.mark.parametrize("effects", [("1",), ("1", "x")])
+def test_derivatives(name, effects):
+    model, block, _, _ = bound(name, effects=effects)
+    weights = np.linspace(0.5, 2.0, len(block))
+    phi = np.random.default_rng(2).normal(0.0, 0.3, model.dim)
+    gradient, hessian = model.gradient_and_hessian(phi, block, weights)
+    np.testing.assert_allclose(model.gradient(phi, block, weights), gradient, rtol=1e-12)
+    steps = 1e-4 * np.eye(model.dim)
+    # Nodes move with φ, so differences see the quadrature's error, too.
+    rough = 0.05 if name == "student" else 2e-3
+    numeric = [
+        (model.sum_potentials(np.stack([phi + e, phi - e]), block, weights) @ [1.0, -1.0]) / 2e-4
+        for e in steps
+    ]
+    np.testing.assert_allclose(gradient, numeric, rtol=rough, atol=rough * np.abs(gradient).max())
+    second = [
+        (model.gradient(phi + e, block, weights) - model.gradient(phi - e, block, weights)) / 2e-4
+        for e in steps
+    ]
+    np.testing.assert_allclose(hessian, second, rtol=rough, atol=rough * np.abs(hessian).max())
+    assert np.all(hessian == hessian.T) or np.allclose(hessian, hessian.T)
+
+
+def test_of_a_gaussian_the_integral_is_in_closed_form():
+    """y ~ N(Xβ, σ² I + τ² 11ᵀ) within a group: no quadrature error at all."""
+    rows = open_rows(table("noise", 40, 4), target="y")
+    model = MarginalRegression(mixed("noise").bind(rows))
+    some = rows.take(np.arange(40))
+    block = model.group_block(some, np.ones(40))
+    phi = np.array([0.2, -0.5, -0.3, 0.1])
+    found = model.potentials(phi[None], block)[:, 0] + model.log_base(block)
+    codes = model.mixed.groups(some)[:, 0]
+    for group in range(4):
+        own = np.flatnonzero(codes == group)
+        covariance = np.exp(2 * phi[2]) * np.eye(own.size) + np.exp(2 * phi[3])
+        mean = model.mixed.fixed_design(some.take(own)) @ phi[:2]
+        expected = stats.multivariate_normal(mean, covariance).logpdf(some.y[own])
+        assert found[group] == pytest.approx(expected, rel=1e-10)
+
+
+@families
+def test_sums_over_blocks_are_the_groups_of_all_rows(name):
+    """Nodes from some rows, sums from all: as good as nodes from all."""
+    frame = table(name, 900, 7, seed=3)
+    rows = open_rows(frame, target="y")
+    model = MarginalRegression(mixed(name).bind(rows))
+    everything = rows.take(np.arange(900))
+    draws = np.random.default_rng(4).normal(0.0, 0.2, (5, model.dim))
+    exact = model.potentials(draws, model.group_block(everything, np.ones(900))).sum(axis=0)
+    # A poor sample: the first nodes are a standard deviation or two off.
+    third = np.arange(0, 900, 3)
+    placed = model.group_block(everything.take(third), np.full(third.size, 3.0))
+    found = group_heights(model, rows, placed, draws)
+    np.testing.assert_allclose(found - found[0], exact - exact[0], rtol=0, atol=2e-4)
+
+
+@pytest.fixture(scope="module")
+def built():
+    frame = table("logistic", 20_000, 60, seed=1)
+    model = mixed("logistic")
+    return frame, cb.build(model, frame, target="y", unit="group", size=12, progress=False)
+
+
+def test_a_dozen_groups_stand_for_sixty(built):
+    frame, coreset = built
+    assert isinstance(coreset, cb.GroupCoreset)
+    assert coreset.size <= 12 and coreset.num_rows == 60
+    assert repr(coreset).startswith(f"GroupCoreset({coreset.size} of 60 groups")
+    assert coreset.weights.sum() == pytest.approx(60.0, rel=0.5)
+    certificate = cb.certify(coreset, frame, target="y", tol=1e-3, draws=250)
+    assert certificate.certified
+    assert f"{coreset.size} of 60 groups" in certificate.verdict
+
+
+def test_too_few_groups_are_not_certified(built):
+    frame, coreset = built
+    few = cb.choose_groups(coreset.level_one, open_rows(frame, target="y"), size=2)
+    assert not cb.certify(few, frame, target="y", tol=1e-3, draws=250).certified
+
+
+def test_shared_parameters_are_those_of_all_rows(built):
+    """Beside NUTS of the whole mixed model on all rows."""
+    frame, coreset = built
+    idata = cb.sample(coreset, draws=500)
+    rows = open_rows(frame, target="y")
+    full = mixed("logistic").bind(rows)
+    posterior = Posterior(full, rows.take(np.arange(len(frame))), np.ones(len(frame)))
+    drawn = cb.NUTS(num_tune=300, chains=2).draw(np.random.default_rng(0), posterior, 1500).flat
+    for place, name in enumerate(("one", "x", "1|g_sigma")):
+        ours = idata.posterior[name].values
+        theirs = np.exp(drawn[:, place]) if name == "1|g_sigma" else drawn[:, place]
+        assert abs(ours.mean() - theirs.mean()) < 0.15 * theirs.std()
+        assert ours.std() == pytest.approx(theirs.std(), rel=0.12)
+
+
+def test_effects_of_any_group_on_demand(built):
+    frame, coreset = built
+    idata = cb.sample(coreset, draws=250)
+    left_out = next(group for group in range(60) if group not in coreset.indices)
+    kept = int(coreset.indices[0])
+    effects = cb.group_effects(coreset, idata, groups=[left_out, kept])["1|g"]
+    assert effects.shape == (4, 250, 2)
+    rows = open_rows(frame, target="y")
+    full = mixed("logistic").bind(rows)
+    posterior = Posterior(full, rows.take(np.arange(len(frame))), np.ones(len(frame)))
+    drawn = cb.NUTS(num_tune=300, chains=2).draw(np.random.default_rng(0), posterior, 1500).flat
+    for place, group in enumerate((left_out, kept)):
+        theirs, ours = drawn[:, 3 + group], effects[..., place]
+        assert abs(ours.mean() - theirs.mean()) < 0.35 * theirs.std()
+        assert ours.std() == pytest.approx(theirs.std(), rel=0.2)
+    everyone = cb.group_effects(coreset, np.zeros((5, 3)))["1|g"]
+    assert everyone.shape == (5, 60)
+    with pytest.raises(ValueError, match="no group 99"):
+        cb.group_effects(coreset, idata, groups=[99])
+    with pytest.raises(ValueError, match="an array"):
+        cb.group_effects(coreset, np.zeros(7))
+
+
+def test_numpyro_gets_the_marginal_model(built):
+    pytest.importorskip("numpyro")
+    # Its density is compared with ours before it is handed over.
+    assert callable(cb.to_numpyro(built[1]))
+
+
+@pytest.mark.slow
+@families
+@pytest.mark.parametrize("effects", [("1",), ("1", "x")])
+def test_every_family_goes_to_numpyro(name, effects):
+    pytest.importorskip("numpyro")
+    frame = table(name, 300, 8, seed=2)
+    coreset = cb.build(mixed(name, effects), frame, target="y", unit="g", size=6, progress=False)
+    if name == "student":
+        with pytest.raises(TypeError, match="several modes"):
+            cb.to_numpyro(coreset)
+        return
+    assert callable(cb.to_numpyro(coreset))
+
+
+def test_what_cannot_be_is_a_sentence(built):
+    frame, coreset = built
+    two = cb.MixedRegression(
+        family=cb.LogisticRegression(), terms=[cb.GroupTerm(group="g"), cb.GroupTerm(group="x")]
+    )
+    with pytest.raises(ValueError, match="one group term, and this model has 2"):
+        cb.build(two, frame, target="y", unit="group", size=5)
+    three = mixed("logistic", ("1", "x", "one"))
+    with pytest.raises(ValueError, match="at most 2 effects"):
+        cb.build(three, frame, target="y", unit="group", size=5)
+    with pytest.raises(ValueError, match="unit is for mixed models"):
+        cb.build(cb.LogisticRegression(), frame, target="y", unit="group", size=5)
+    with pytest.raises(ValueError, match='must be "group" or the column'):
+        cb.build(mixed("logistic"), frame, target="y", unit="h", size=5)
+    with pytest.raises(ValueError, match="tol is for coresets of rows"):
+        cb.build(mixed("logistic"), frame, target="y", unit="group", tol=0.1)
+    with pytest.raises(TypeError, match="no file of its own"):
+        coreset.save("groups.parquet")
+    with pytest.raises(TypeError, match="MixedRegression"):
+        other = cb.build(cb.LinearRegression(), (frame[["one", "x"]], frame["y"]), size=5)
+        cb.choose_groups(other, frame)
+    with pytest.raises(TypeError, match="coreset of groups is needed"):
+        cb.group_effects(coreset.level_one, np.zeros((2, 3)))
