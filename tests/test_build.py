@@ -5,13 +5,14 @@ import pytest
 
 import corebayes as cb
 from corebayes.constructions import Construction, Info
+from tests.problems import coins
 
 
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
-    return X, rng.uniform(size=300) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5]))
+    return X, coins(rng, X @ [1.0, -2.0, 0.5])
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_a_user_construction_needs_only_init_and_step(rows):
 def test_permuted_rows_and_one_ulp_change_no_verdict():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(3000, 3))
-    y = rng.uniform(size=3000) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5]))
+    y = coins(rng, X @ [1.0, -2.0, 0.5])
     order = rng.permutation(3000)
     variants = [(X, y), (np.nextafter(X, np.inf), y), (X[order], y[order])]
     certificates = []

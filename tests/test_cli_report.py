@@ -9,6 +9,7 @@ import pytest
 
 import corebayes as cb
 from corebayes.cli import app as cli
+from tests.problems import coins
 
 BUILD = "build rows.parquet --target y --model logistic --size 12 --seed 3 --out c.parquet"
 
@@ -19,7 +20,7 @@ def call(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 500))
-    y = rng.random(500) < 1 / (1 + np.exp(-(1.5 * a - 0.5 * b)))
+    y = coins(rng, 1.5 * a - 0.5 * b)
     pq.write_table(pa.table({"a": a, "b": b, "y": y}), "rows.parquet", row_group_size=100)
 
     def call(line: str):

@@ -79,7 +79,7 @@ def test_at_a_terminal_a_long_step_has_a_bar_and_the_verdict_a_colour(tmp_path):
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("corebayes re", ["report", "reproduce"]),
+        ("corebayes re", ["refit", "report", "reproduce"]),
         ("corebayes build --model poi", ["poisson", "poisson-log"]),
         ("corebayes report --da", ["--dask", "--data"]),
     ],

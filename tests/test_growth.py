@@ -11,13 +11,14 @@ import corebayes as cb
 from corebayes.cli import app as cli
 from corebayes.scan.budget import MemoryBudgetError
 from corebayes.watch.logs import logger, write_lines
+from tests.problems import coins
 
 
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 4))
-    return X, rng.uniform(size=1500) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5, 0.1]))
+    return X, coins(rng, X @ [1.0, -2.0, 0.5, 0.1])
 
 
 MODEL = cb.LogisticRegression()
@@ -123,7 +124,7 @@ def test_a_method_costs_what_it_says(method):
     """Where there are many rows: more than a pool has, which the default method chooses from."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8000, 3))
-    y = rng.uniform(size=8000) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5]))
+    y = coins(rng, X @ [1.0, -2.0, 0.5])
     for size in (6, 12):
         coreset = cb.build(MODEL, (X, y), size=size, method=method)
         fewest, most = method.passes(size)

@@ -20,6 +20,7 @@ from corebayes.cli import app as cli
 from corebayes.rows import open_rows
 from corebayes.scan.inline import Inline
 from tests.opened import scan
+from tests.problems import coins
 from tests.scan.trouble import ColumnSums, is_running, wait_until
 
 
@@ -60,7 +61,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     a, b, c = rng.normal(size=(3, NUM_ROWS))
-    y = rng.random(NUM_ROWS) < 1 / (1 + np.exp(-(1.5 * a - 0.5 * b)))
+    y = coins(rng, 1.5 * a - 0.5 * b)
     (tmp_path / "rows").mkdir()
     table = pa.table({"a": a, "b": b, "c": c, "y": y})
     pq.write_table(table, "rows/0.parquet", row_group_size=10_000)
@@ -166,7 +167,9 @@ def test_ctrl_c_does_not_wait_for_the_block_under_way(tmp_path):
             time.sleep(3.0)
             return super().answer(block, numbers)
 
-    data = open_rows((np.ones((4000, 2)), np.ones(4000)))
+    # Several shards: one alone is asked without threads.
+    data = open_rows((np.ones((40_000, 2)), np.ones(40_000)))
+    assert data.num_shards > 1
     threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):

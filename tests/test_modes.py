@@ -1,4 +1,4 @@
-"""Modes that draws do not visit, with mixtures whose masses are known."""
+"""Modes that draws of π_w do not visit, with mixtures whose masses are known."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.several_modes import FAMILIES, frequency_problem
 
-from corebayes.certify.modes import unvisited_mode
+import corebayes as cb
+from corebayes.certify import certify
+from corebayes.certify.search import search
 from corebayes.models import CustomModel
 from corebayes.rows import open_rows
-from tests.coresets import standard_normals, weighted
+from corebayes.samplers.cover import cover
+from corebayes.samplers.mode_search import shares_of
+from corebayes.samplers.places import find_places
+from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.tempering import anneal
+from tests.coresets import weighted
 
 
 def mixture(shares: Any, means: Any, sds: Any, num_rows: int = 4) -> tuple[Any, Any]:
@@ -22,58 +30,149 @@ def mixture(shares: Any, means: Any, sds: Any, num_rows: int = 4) -> tuple[Any, 
         return np.logaddexp.reduce(parts, axis=1) / num_rows + 0.0 * block.X
 
     data = open_rows(np.zeros((num_rows, 1)))
-    model = CustomModel(log_likelihood, lambda draws: -0.5 * np.square(draws[:, 0] / 6.0), 1)
+    model = CustomModel(log_likelihood, lambda draws: -0.5 * np.square(draws[:, 0] / 60.0), 1)
     return model.bind(data), data
 
 
-def find(model: Any, data: Any, weights: Any, draws: Any) -> str | None:
-    coreset = weighted(model, data, np.arange(data.num_rows), weights)
-    return unvisited_mode(np.random.default_rng(0), coreset, data, draws)
+def lost_mode(num_rows: int, share: float) -> tuple[Any, Any, Any]:
+    """Rows of two kinds; those of the second make a mode ten deviations away. The coreset is one
+    row of the first kind, or one of each."""
+
+    def log_likelihood(draws: np.ndarray, block: Any) -> np.ndarray:
+        theta = draws[:, 0]
+        second = np.logaddexp(0.0, 10.0 * theta - 50.0 + np.log(share / (1.0 - share)))
+        kinds = np.where(block.X == 0.0, -0.5 * np.square(theta), second)
+        return kinds * 2.0 / num_rows
+
+    data = open_rows((np.arange(num_rows) % 2.0)[:, None])
+    model = CustomModel(log_likelihood, lambda draws: -0.5 * np.square(draws[:, 0] / 30.0), 1)
+    bound, half = model.bind(data), num_rows / 2.0
+    return weighted(bound, data, [0], [half]), weighted(bound, data, [0, 1], [half, half]), data
 
 
-def test_visited_modes_are_no_trouble() -> None:
-    model, data = mixture([0.3, 0.7], [-5.0, 5.0], [0.5, 1.0])
-    z = standard_normals(100, 1)
-    assert find(model, data, 1.0, np.concatenate([-5.0 + 0.5 * z, 5.0 + z])) is None
+class TestAnnealing:
+    @pytest.mark.parametrize("sds", [(1.0, 0.05), (0.01, 0.3)])
+    def test_masses_and_evidence_of_two_modes(self, sds: Any) -> None:
+        model, data = mixture([0.3, 0.7], [-20.0, 20.0], sds)
+        posterior = Posterior(model, data.take(np.arange(4)), np.ones(4))
+        runs = [anneal(np.random.default_rng(seed), posterior, 1000) for seed in range(6)]
+        right = [np.mean(run.particles[:, 0] > 0.0) for run in runs]
+        assert np.mean(right) == pytest.approx(0.7, abs=0.12)
+        # ∫ e^{Σ f} π_0 = √(2π) · π_0(±20), where the prior lacks its constant
+        truth = 0.5 * np.log(2.0 * np.pi) - 0.5 / 9.0
+        assert np.mean([run.log_evidence for run in runs]) == pytest.approx(truth, abs=0.5)
+        narrow = runs[0].particles[runs[0].particles[:, 0] < 0.0]
+        assert narrow.std() == pytest.approx(sds[0], rel=0.4)
+
+    def test_a_density_that_is_nowhere_finite_gives_none(self) -> None:
+        data = open_rows(np.zeros((3, 1)))
+        model = CustomModel(
+            lambda draws, block: np.where(np.abs(draws[:, 0]) < 1e-9, 0.0, -np.inf) + 0 * block.X,
+            lambda draws: -0.5 * np.square(draws[:, 0]),
+            1,
+        )
+        posterior = Posterior(model.bind(data), data.take(np.arange(3)), np.ones(3))
+        assert anneal(np.random.default_rng(0), posterior, 200) is None
 
 
-def test_an_unvisited_mode_is_named_with_its_mass() -> None:
-    model, data = mixture([0.3, 0.7], [-5.0, 5.0], [0.5, 1.0])
-    reason = find(model, data, 1.0, 5.0 + standard_normals(100, 1))
-    assert reason is not None
-    assert "the coreset posterior has a mode near θ = (-4.97)" in reason
-    # The prior, of width 6, is almost the same at both.
-    assert "about 30.1 % of the mass" in reason
+class TestSearch:
+    def test_both_modes_of_all_rows_are_found_and_none_is_lost(self) -> None:
+        model, data = mixture([0.3, 0.7], [-5.0, 5.0], [0.5, 1.0])
+        everything = weighted(model, data, np.arange(4), 1.0)
+        found = search(np.random.default_rng(0), everything, data)
+        assert found.lost == []
+        np.testing.assert_allclose(shares_of(found.ours), [0.7, 0.3], atol=0.01)
+
+    @pytest.mark.parametrize("num_rows", [800, 4000, 50_000])
+    @pytest.mark.parametrize("share", [0.05, 0.4])
+    def test_a_mode_ten_deviations_away_however_many_rows(
+        self, num_rows: int, share: float
+    ) -> None:
+        lost, right, data = lost_mode(num_rows, share)
+        for seed in range(2):
+            certificate = certify(lost, data, seed=seed)
+            assert not certificate.certified
+            # KL = −log(1 − share), up to the prior
+            assert certificate.reverse_kl.value == pytest.approx(-np.log(1.0 - share), rel=0.25)
+            assert "the full posterior has a mode near θ = (9.9" in certificate.verdict
+            assert certify(right, data, seed=seed).certified
+
+    def test_no_smaller_number_than_could_be_seen(self) -> None:
+        right = lost_mode(800, 0.3)
+        certificate = certify(right[1], right[2])
+        assert certificate.reverse_kl == (1e-3, 0.0) and certificate.upper == 1e-3
+        assert certificate.num_modes == 2
+        assert "around the 2 modes that were found" in certificate.verdict
+        assert "below 0.001 nats" in str(certificate)
+        assert not certify(right[1], right[2], tol=5e-4).certified
+
+    def test_places_of_many_rows_are_those_of_all(self) -> None:
+        *_, data = lost_mode(20_000, 0.3)
+        model = lost_mode(20_000, 0.3)[0].model
+        places = find_places(np.random.default_rng(0), model, data)
+        np.testing.assert_allclose(np.sort(places[:, 0]), [0.0, 10.0], atol=0.3)
 
 
-@pytest.mark.parametrize(("share", "trouble"), [(8e-4, False), (1e-2, True)])
-def test_mass_counts_not_height(share: float, trouble: bool) -> None:
-    # Half as wide, so twice as high for its mass: 8e-4 is negligible, 1.6e-3 would not be.
-    model, data = mixture([1.0, share], [4.0, -4.0], [0.1, 0.05])
-    found = find(model, data, 1.0, 4.0 + 0.1 * standard_normals(200, 1))
-    assert (found is not None) == trouble
+class TestCover:
+    def test_a_ridge_is_covered_by_clusters(self) -> None:
+        data = open_rows(np.full((50, 1), 1.5))
+        model = CustomModel(
+            lambda draws, block: -0.5 * np.square(block.X - draws[:, 0] * draws[:, 1]),
+            lambda draws: -0.5 * np.sum(np.square(draws / 2.0), axis=1),
+            2,
+        ).bind(data)
+        posterior = Posterior(model, data.take(np.arange(50)), np.ones(50))
+        rng = np.random.default_rng(0)
+        found = search(rng, weighted(model, data, np.arange(50), 1.0), data)
+        covered = cover(rng, posterior, found.ours, found.annealed.particles)
+        assert covered is not None
+        axis = np.linspace(-9.0, 9.0, 601)
+        grid = np.column_stack([values.ravel() for values in np.meshgrid(axis, axis)])
+        logs = posterior.log_density(grid)
+        truth = np.logaddexp.reduce(logs) + 2.0 * np.log(axis[1] - axis[0])
+        assert covered[1].log_evidence == pytest.approx(truth, abs=0.15)
 
 
-def test_a_wide_low_mode_counts() -> None:
-    # A thousandth as high as the visited one, but with a sixth of the mass.
-    model, data = mixture([1.0, 0.2], [4.0, -4.0], [0.01, 2.0])
-    assert find(model, data, 1.0, 4.0 + 0.01 * standard_normals(200, 1)) is not None
+# The others take some seconds each.
+QUICK = ("lost", "absolute")
 
 
-@pytest.mark.parametrize("num_rows", [40, 2000])
-def test_a_mode_of_the_full_posterior_alone(num_rows: int) -> None:
-    """Rows at ±8 with Cauchy noise; the coreset holds those at 8. On the subsample at 2,000."""
-    data = open_rows(np.repeat([-8.0, 8.0], num_rows // 2))
-    model = CustomModel(
-        lambda draws, block: -np.log1p(np.square(block.X - draws[:, 0])),
-        lambda draws: -0.5 * np.square(draws[:, 0] / 6.0),
-        1,
-    ).bind(data)
-    kept = np.arange(num_rows // 2, num_rows)
-    coreset = weighted(model, data, kept, 1.0)
-    draws = 8.0 + standard_normals(200, 1) / np.sqrt(num_rows)
-    reason = unvisited_mode(np.random.default_rng(0), coreset, data, draws)
-    assert reason is not None and "the full posterior has a mode near θ = (-7.9" in reason
-    both = np.concatenate([draws, -draws])
-    everything = weighted(model, data, np.arange(num_rows), 1.0)
-    assert unvisited_mode(np.random.default_rng(0), everything, data, both) is None
+@pytest.mark.parametrize(
+    "family",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES],
+)
+def test_posteriors_of_several_modes_are_judged_by_their_masses(family: str) -> None:
+    for case in FAMILIES[family](1):
+        if case.rows.num_rows > 10_000:
+            continue
+        certificate = certify(case.coreset, case.rows, tol=0.05)
+        if case.kl > 0.05:
+            assert not certificate.certified, case.name
+        elif case.kl < 0.025:
+            assert certificate.certified, case.name
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_default_build_is_at_the_right_alias(seed: int) -> None:
+    rows, model, truth = frequency_problem(seed, 400)
+    coreset = cb.build(model, rows, size=25, seed=seed, progress=False)
+    assert truth.kl(coreset) < 0.01
+
+
+def test_guards_do_not_look_where_one_row_outweighs_all() -> None:
+    """Censored Weibull times under a wide prior: e^z overflows at draws of the prior."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=600)
+    times = np.exp(1.0 + 0.5 * x) * rng.weibull(1.5, 600)
+    ends = rng.exponential(8.0, 600)
+    event = (times < ends).astype(float)
+
+    def log_likelihood(draws: np.ndarray, block: Any) -> np.ndarray:
+        shape = np.exp(draws[:, 2])
+        z = (block["log"][:, None] - draws[:, 0] - draws[:, 1] * block["x"][:, None]) * shape
+        return block["event"][:, None] * (np.log(shape) + z) - np.exp(z)
+
+    rows = open_rows({"log": np.log(np.minimum(times, ends)), "x": x, "event": event})
+    model = CustomModel(log_likelihood, lambda draws: -0.02 * np.sum(np.square(draws), axis=1), 3)
+    coreset = cb.build(model, rows, size=30, seed=0, progress=False)
+    assert certify(coreset, rows, tol=0.01).certified

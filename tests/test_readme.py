@@ -11,6 +11,7 @@ import pytest
 
 import corebayes as cb
 from corebayes.cli import app as cli
+from tests.problems import coins
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -22,7 +23,7 @@ def blocks(language: str) -> list[str]:
 
 def test_the_first_example_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (program,) = blocks("python")
+    program, mixed = blocks("python")
     assert program.count("100_000") == 2 and len(program.splitlines()) <= 16
     names: dict = {}
     exec(program.replace("100_000", "2_000"), names)
@@ -31,13 +32,17 @@ def test_the_first_example_runs(tmp_path, monkeypatch, capsys):
     means = names["posterior"].posterior["beta"].mean(("chain", "draw")).values
     assert np.allclose(means, [0.5, -1.0, 0.3, 0.0, 0.8], atol=0.25)
     assert "of the full posterior" in capsys.readouterr().out
+    exec(mixed.replace("100_000", "20_000"), names)
+    assert names["coreset"].size <= 200
+    printed = capsys.readouterr().out
+    assert "of the full posterior" in printed and "shared parameters" in printed
 
 
 def test_the_command_line_example_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 1000))
-    y = (rng.random(1000) < 1 / (1 + np.exp(-(a - 0.5 * b)))).astype(int)
+    y = coins(rng, a - 0.5 * b).astype(int)
     pa.parquet.write_table(pa.table({"a": a, "b": b, "y": y}), "rows.parquet")
     (example,) = [block for block in blocks("sh") if block.startswith("corebayes")]
     for line in example.splitlines():

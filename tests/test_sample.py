@@ -13,6 +13,7 @@ from corebayes.rows import open_rows
 from corebayes.sample import sample
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.posterior import Posterior
+from tests.contract.cases import Mixture
 from tests.coresets import linear, logistic, near, weighted
 
 
@@ -154,3 +155,36 @@ def test_bad_arguments_are_refused(coreset: Any, argument: dict[str, Any]) -> No
         (TypeError, ValueError), match=f"{next(iter(argument))} must be (a whole|at)"
     ):
         sample(coreset, **argument)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "how"),
+    [
+        (None, "independence Metropolis, 2 chains"),
+        ("independence", "independence Metropolis, 2 chains"),
+        ("nuts", "NUTS, 2 chains"),
+        (corebayes.NUTS(chains=2, num_tune=100), "NUTS, 2 chains"),
+        (corebayes.Laplace(), "draws of the Laplace fit, 2 chains"),
+        (Mixture(), "weighted draws around 1 modes, 2 chains"),
+    ],
+)
+def test_samplers_by_name_and_as_objects(sampler: Any, how: str) -> None:
+    model, data = logistic(num_rows=60)
+    trace = sample(near(model, data), draws=300, chains=2, tune=100, sampler=sampler, seed=3)
+    for holder in (trace, trace.sample_stats, trace.posterior):
+        assert holder.attrs["sampler"] == how and holder.attrs["num_divergences"] == 0
+        assert holder.attrs["max_rhat"] < 1.05 and 0.0 < holder.attrs["acceptance"] <= 1.0
+        assert holder.attrs["min_ess_tail"] > 50 and holder.attrs["min_ess_bulk"] > 50
+    assert trace.posterior["beta"].shape[:2] == (2, 300)
+    assert {"lp", "diverging"} <= set(trace.sample_stats.data_vars)
+    assert ("n_steps" in trace.sample_stats) == how.startswith("NUTS")
+    assert ("acceptance_rate" in trace.sample_stats) == (trace.attrs["acceptance"] < 1.0)
+
+
+@pytest.mark.parametrize("sampler", ["nope", corebayes.NUTS, 3])
+def test_what_is_no_sampler_is_refused(sampler: Any, coreset: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match='must be "exact", "independence", "nuts"'):
+        sample(coreset, sampler=sampler)
+    model, data = logistic()
+    with pytest.raises(TypeError, match="not conjugate"):
+        sample(near(model, data), sampler="exact")

@@ -26,11 +26,13 @@ from corebayes.adapters import (
     to_pymc,
     to_stan,
 )
-from corebayes.build import build, build_path
-from corebayes.certify import Certificate, certify
+from corebayes.build import Variant, build, build_path
+from corebayes.certify import Certificate, certify, with_certificate
 from corebayes.checkpoint import CheckpointError
+from corebayes.compose import Refit, merge, refit, unrolled, update
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, load
+from corebayes.exact import correct, laplace, log_evidence, loo
 from corebayes.models import *  # noqa: F403
 from corebayes.report import Report, report
 from corebayes.rows import Rows
@@ -86,22 +88,30 @@ __all__ = [
     "Posterior",
     "Quadratic",
     "Realistic",
+    "Refit",
     "Report",
     "Rows",
     "SubsamplePosterior",
+    "Variant",
     "__version__",
     "build",
     "build_path",
     "certify",
+    "correct",
     "dask",
     "diagnostics",
     "from_bambi",
     "from_formula",
     "from_numpyro",
     "from_pymc",
+    "laplace",
     "load",
+    "log_evidence",
+    "loo",
+    "merge",
     "open",
     "processes",
+    "refit",
     "report",
     "sample",
     "to_bambi",
@@ -111,6 +121,9 @@ __all__ = [
     "to_parquet",
     "to_pymc",
     "to_stan",
+    "unrolled",
+    "update",
+    "with_certificate",
 ]
 __all__ += models.__all__
 

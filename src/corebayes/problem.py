@@ -11,6 +11,7 @@ import numpy as np
 from corebayes.data.arrays import ArrayData
 from corebayes.rows import Rows, open_rows
 from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.places import find_places
 from corebayes.scan.passes import Query
 from corebayes.scan.query import Statistics
 from corebayes.types import Array, Gaussian, Indices, Model, Points, WeightedPoints
@@ -27,6 +28,7 @@ class Problem:
     """Anything that `open_rows` takes."""
     closed_form: Any = field(default=None, repr=False)
     """What the closed-form geometry derives from the statistics, once."""
+    known_places: Array | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.data, Rows):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -43,9 +45,19 @@ class Problem:
 
     def of_points(self, points: WeightedPoints) -> Problem:
         """The same model on these rows, each counted as often as its weight says."""
-        return Problem(
-            self.model, open_rows(ArrayData(fields=points.rows.fields, counts=points.weights))
-        )
+        rows = open_rows(ArrayData(fields=points.rows.fields, counts=points.weights))
+        return Problem(self.model, rows, known_places=self.known_places)
+
+    @property
+    def places(self) -> Array:
+        """Modes of the posterior of all rows, the heaviest first, (K, d); see `find_places`.
+
+        Found once, with the same random numbers always, so that looks can be compared.
+        """
+        if self.known_places is None:
+            fixed = np.random.default_rng(self.data.num_rows)
+            self.known_places = find_places(fixed, self.model, self.data)
+        return self.known_places
 
     @cached_property
     def statistics(self) -> Any:

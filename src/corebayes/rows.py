@@ -10,15 +10,18 @@ import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from corebayes.data.arrays import no_rows, row_bytes, row_numbers
 from corebayes.data.checks import Checking, Found, conclude
+from corebayes.data.distinct import count_duplicates
 from corebayes.data.entry import open_table, refuse
 from corebayes.data.random_rows import random_rows
+from corebayes.data.table import RowCheck as RowCheck
 from corebayes.data.table import Table, Tally
+from corebayes.data.units import open_units
 from corebayes.deadline import check_time
 from corebayes.scan.budget import as_budget
 from corebayes.scan.fetch import fetch
@@ -36,26 +39,6 @@ Answer = TypeVar("Answer")
 RESERVE_ROWS, KEPT_BYTES = 2**17, 2**26
 # The first rows, on which models are tried.
 FIRST_ROWS = 5
-
-
-class RowCheck(Protocol):
-    """A model's question to every row, which answers whether the model has a density for it."""
-
-    @property
-    def key(self) -> Any:
-        """Questions of one key need to be asked once."""
-        ...
-
-    @property
-    def block_rows(self) -> int: ...
-
-    def answer(self, block: Block, numbers: Indices) -> Any: ...
-
-    def merge(self, first: Any, second: Any) -> Any: ...
-
-    def conclude(self, answer: Any, target_name: str) -> None:
-        """An error that names the row, or nothing."""
-        ...
 
 
 @dataclass
@@ -120,6 +103,17 @@ class Rows:
                 self.budget.with_sampling(),
             )
         return self
+
+    @property
+    def table(self) -> Table:
+        """What lies behind this door, to be joined with others and opened again."""
+        return self.check()._table if self._behind.on_bad == "drop" else self._table
+
+    @property
+    def flat(self) -> Rows:
+        """The rows of units one by one."""
+        table: Any = self._table
+        return Rows(table.flat, executor=self.executor, memory=self.budget)
 
     @property
     def _table(self) -> Table:
@@ -282,6 +276,8 @@ def open_rows(
     features: Sequence[str | int] | None = None,
     counts: Any = None,
     on_bad: str = "raise",
+    duplicates: str | None = None,
+    unit: Any = None,
     memory: str | int | None = None,
     executor: Executor | None = None,
 ) -> Rows:
@@ -303,9 +299,17 @@ def open_rows(
       .npy file or a memory map;
     - a function that returns an iterator of blocks, or an object that can be iterated over again:
       each block is any of the first four;
-    - `Rows`: the same rows, with another `memory` or `executor` if given.
+    - `Rows`: the same rows, with another `memory` or `executor` if given;
+    - a list of pairs (X, y), of `Rows`, or with a `target` of frames and paths: the rows of the
+      first, then those of the second, …, numbered through.
 
-    `counts` says how often each row counts: an array of length n, or the name of a column.
+    `counts` says how often each row counts: an array of length n, or the name of a column. It may
+    be fractions (weights of a survey, of an earlier coreset); a row that counts zero times is
+    passed over, and a negative count is an error. With `duplicates="count"` repeated rows become
+    one that counts as often as they do together, in one reading, if the distinct ones fit in
+    memory; rows are then numbered as the distinct ones first came. With `unit`, a column of numbers
+    or an array, all rows of one unit (a patient) are one row of the data, held in memory: they
+    enter a coreset or stay out together, with one weight; numbers and certificates are of units.
     `memory`, such as "500MB", is what a process may take in all; see `scan/budget.py`.
 
     The first pass is an error that names row and column where a value is NaN, missing or infinite.
@@ -315,15 +319,30 @@ def open_rows(
     """
     if on_bad not in ("raise", "drop"):
         raise ValueError(f'on_bad must be "raise" or "drop", got {on_bad!r}')
-    if isinstance(source, Rows):
+    if duplicates not in (None, "count"):
+        raise ValueError(f'duplicates must be "count" or left out, got {duplicates!r}')
+    if isinstance(source, Rows) and duplicates is None and unit is None:
         refuse(source, target=target, features=features, counts=counts)
         if on_bad == "drop":
             raise ValueError("on_bad goes with the opening of the rows, which are open already")
         return source.using(executor=executor, memory=memory)
+    if isinstance(source, Rows):
+        source = source.table
+    elif isinstance(source, list):
+        given = cast("list[Any]", source)
+        source = [one.table if isinstance(one, Rows) else one for one in given]
     meter = Meter()
     tally = Tally()
     with meter.stage("opening"):
+        if isinstance(unit, str) and features is not None and unit not in features:
+            features = [*features, unit]
         table = open_table(source, target, features, counts, tally)
+        if duplicates is not None:
+            budget = as_budget(memory)
+            most = None if budget is None else max(0, budget.left) // 2
+            table = count_duplicates(table, on_bad=on_bad, tally=tally, most_bytes=most)
+        if unit is not None:
+            table = open_units(table, unit, on_bad=on_bad, tally=tally)
         meter.add(tally)
     rows = Rows(table, executor=executor, memory=memory, on_bad=on_bad)
     rows.meter = meter

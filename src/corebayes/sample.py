@@ -19,12 +19,12 @@ from corebayes.arguments import checked_seed, checked_whole
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.chain import import_quietly
-from corebayes.samplers.convergence import effective_sizes, max_rhat
 from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.independence import Independence
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.worth import worth
 from corebayes.types import Array
 from corebayes.version import __version__
 
@@ -68,19 +68,30 @@ def sample(
     posterior = Posterior.of(coreset)
     rng = np.random.default_rng(seed)
     drawn = _draw(rng, chosen, posterior, (chains, draws), progress)
-    worth = _worth(drawn)
-    _warn_if_not_converged(drawn, worth["max_rhat"])
+    described = _described(drawn)
+    _warn_if_not_converged(drawn, described["max_rhat"])
     # Potentials leave out what does not depend on θ: log p = f + log_base.
     stats = {**drawn.stats, "lp": drawn.stats["lp"] + posterior.log_base}
+    more = {"log_likelihood": _log_likelihood(coreset, drawn)} if log_likelihood else {}
+    attributes = {**described, "sampling_seed": seed, "num_tune": tune}
+    return arviz_data(coreset, drawn.values, stats, attributes, more)
+
+
+def arviz_data(
+    coreset: Coreset,
+    values: Array,
+    stats: Mapping[str, Array],
+    attributes: Mapping[str, Any],
+    more: Mapping[str, Any] | None = None,
+) -> Any:
+    """Draws (chains, draws, d), what was seen at each of them, and where they come from."""
     groups = {
-        "posterior": _posterior(coreset.model, drawn.values),
-        "sample_stats": _stats(stats, drawn.values),
+        "posterior": variables(coreset.model, values),
+        "sample_stats": draw_statistics(stats, values),
         "coreset": _rows(coreset),
+        **(more or {}),
     }
-    if log_likelihood:
-        groups["log_likelihood"] = _log_likelihood(coreset, drawn)
-    attributes = {**_provenance(coreset), **worth, "sampling_seed": seed, "num_tune": tune}
-    return _assemble(groups, attributes)
+    return assembled(groups, {**_provenance(coreset), **attributes})
 
 
 def _chosen_sampler(sampler: str | Sampler | None, chains: int, tune: int) -> Sampler:
@@ -128,17 +139,14 @@ def _draw(
     return replace(drawn, stats=stats)
 
 
-def _worth(drawn: Draws) -> dict[str, Any]:
+def _described(drawn: Draws) -> dict[str, Any]:
     """How the draws were come by and what they are worth, for the attributes."""
-    bulk, tail = effective_sizes(drawn.values)
     accepted = 1.0 if drawn.independent else np.nan
     return {
         "sampler": drawn.how,
         "acceptance": accepted if drawn.acceptance is None else drawn.acceptance,
-        "max_rhat": max_rhat(drawn.values) if drawn.values.shape[1] > 3 else np.nan,
-        "min_ess_bulk": bulk,
-        "min_ess_tail": tail,
         "num_divergences": drawn.num_divergences,
+        **worth(drawn.values)._asdict(),
     }
 
 
@@ -161,7 +169,7 @@ def _warn_if_not_converged(drawn: Draws, rhat: float) -> None:
         )
 
 
-def _assemble(groups: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
+def assembled(groups: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
     """The groups as what this version of ArviZ works with."""
     library: ModuleType = import_quietly("arviz", "sample")
     xarray = importlib.import_module("xarray")
@@ -174,7 +182,7 @@ def _assemble(groups: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
     return xarray.DataTree.from_dict({"/": root, **groups})
 
 
-def _posterior(model: Any, draws: Array) -> Any:
+def variables(model: Any, draws: Array) -> Any:
     """The model's variables, or θ where the model has no others."""
     if hasattr(model, "constrain"):
         return _own_variables(model, draws)
@@ -240,7 +248,8 @@ def _safe(name: str, taken: set[str]) -> str:
     return name
 
 
-def _stats(stats: Mapping[str, Array], draws: Array) -> Any:
+def draw_statistics(stats: Mapping[str, Array], draws: Array) -> Any:
+    """What was seen at each draw, (chains, draws)."""
     import xarray
 
     variables = {name: (("chain", "draw"), values) for name, values in stats.items()}

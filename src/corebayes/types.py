@@ -240,6 +240,10 @@ class WeightedPoints(NamedTuple):
         rows = self.rows.take(positions)
         return WeightedPoints(self.indices[positions], rows, self.weights[positions])
 
+    def nonzero(self) -> WeightedPoints:
+        """Those whose weight is anything but zero."""
+        return self.take(np.flatnonzero(self.weights != 0.0))
+
     def positive(self) -> WeightedPoints:
         """Those with a positive weight."""
         kept = np.flatnonzero(self.weights > 0.0)

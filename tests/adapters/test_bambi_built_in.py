@@ -14,7 +14,7 @@ import corebayes as cb
 from corebayes.adapters.bambi import BambiModel, from_bambi, to_bambi
 from corebayes.adapters.bambi_built_in import bambis_density, built_in_from_bambi, translated
 from corebayes.adapters.density_check import log_density
-from corebayes.sample import _assemble, _posterior  # pyright: ignore[reportPrivateUsage]
+from corebayes.sample import assembled, variables
 from tests.coresets import weighted
 
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
@@ -84,7 +84,7 @@ def test_bambi_predicts_from_the_variables():
     own = make("z ~ x + s + (1 + s|g) + (0 + hour|gate)", "gaussian")
     model, data = from_bambi(own)
     draws = np.random.default_rng(4).normal(size=(2, 3, model.dim))
-    idata = _assemble({"posterior": _posterior(model, draws)}, {})
+    idata = assembled({"posterior": variables(model, draws)}, {})
     own.predict(idata)
     expected = model.predictors(draws.reshape(6, -1), data.take(np.arange(NUM_ROWS)))
     found = idata.posterior["mu"].to_numpy().reshape(6, NUM_ROWS)
@@ -104,7 +104,7 @@ def test_what_is_not_mixed_is_a_plain_regression():
     assert isinstance(model, cb.LogisticRegression)
     model = model.bind(data)
     draws = np.random.default_rng(4).normal(size=(1, 3, model.dim))
-    idata = _assemble({"posterior": _posterior(model, draws)}, {})
+    idata = assembled({"posterior": variables(model, draws)}, {})
     own.predict(idata)
     eta = data.take(np.arange(NUM_ROWS)).X @ draws[0].T
     found = idata.posterior["p"].to_numpy()[0]
@@ -121,7 +121,7 @@ def test_intercepts_of_pymcs_way_are_in_the_columns_too():
     own = make("z ~ x + s", "t")
     model = from_bambi(own)[0]
     draws = np.random.default_rng(4).normal(size=(1, 3, model.dim))
-    idata = _assemble({"posterior": _posterior(model, draws)}, {})
+    idata = assembled({"posterior": variables(model, draws)}, {})
     own.predict(idata)
     values = {name: entry.values[0] for name, entry in idata.posterior.data_vars.items()}
     table = frame()

@@ -75,7 +75,7 @@ def places(model, name):
 
 
 def found(model, data, **options):
-    assert not is_structured(model)
+    """Structure and drivers, from rows alone."""
     return find_row_structure(model, model.row_terms, data, **options)
 
 
@@ -83,7 +83,7 @@ def found(model, data, **options):
 def test_a_centred_gather(seed):
     X, g, _, y = rows()
     model, data = from_numpyro(centred, X, g, y, G)
-    structure, drivers = found(model, data, seed=seed)
+    structure, drivers, *_ = found(model, data, seed=seed)
     assert structure.shared.tolist() == places(model, "beta").tolist()
     expected = sorted([int(places(model, "mu")), int(places(model, "tau"))])
     assert structure.scales.tolist() == expected
@@ -92,12 +92,15 @@ def test_a_centred_gather(seed):
     assert drivers[0].name == "g"
 
 
-def test_a_non_centred_gather_shares_its_scale():
+def test_a_non_centred_gather_is_centred_first():
     X, g, _, y = rows()
     model, data = from_numpyro(non_centred, X, g, y, G)
-    structure, _ = found(model, data)
-    shared = {*places(model, "beta").tolist(), int(places(model, "tau"))}
-    assert set(structure.shared.tolist()) == shared and structure.scales.size == 0
+    structure, _, scale_of, _ = found(model, data)
+    tau = int(places(model, "tau"))
+    assert set(structure.shared.tolist()) == set(places(model, "beta").tolist())
+    assert structure.scales.tolist() == [tau]
+    assert np.flatnonzero(scale_of == tau).tolist() == places(model, "z").tolist()
+    assert np.all(np.delete(scale_of, places(model, "z")) == -1)
     np.testing.assert_array_equal(structure.terms[0].positions[:, 0], places(model, "z"))
     numbers = np.arange(50)
     block = data.take(numbers)
@@ -107,7 +110,7 @@ def test_a_non_centred_gather_shares_its_scale():
 def test_crossed_terms_and_slopes_that_are_zero_in_many_rows():
     X, g, h, y = rows()
     model, data = from_numpyro(crossed_with_slopes, X, g, h + 1, y, G, H)
-    structure, drivers = found(model, data)
+    structure, drivers, *_ = found(model, data)
     terms = dict(zip((driver.name for driver in drivers), structure.terms, strict=True))
     assert set(terms) == {"g", "h"}
     positions = terms["g"].positions
@@ -122,7 +125,7 @@ def test_crossed_terms_and_slopes_that_are_zero_in_many_rows():
 def test_rows_that_touch_everything():
     X, _, _, y = rows()
     model, data = from_numpyro(everything, X, y.astype(float))
-    assert found(model, data) is None
+    assert found(model, data) is None and not is_structured(model)
 
 
 @pytest.mark.parametrize("non_centred", [False, True])
@@ -140,9 +143,9 @@ def test_pymc(non_centred):
         eta = X @ beta + b[g] + slopes[0][h] + slopes[1][h] * X[:, 2]
         pymc.Bernoulli("y", logit_p=eta, observed=y)
     model, data = from_pymc(own)
-    structure, drivers = found(model, data)
-    shared = {*places(model, "beta").tolist(), *([int(places(model, "tau"))] * non_centred)}
-    assert set(structure.shared.tolist()) == shared
+    structure, drivers, *_ = found(model, data)
+    assert structure.shared.tolist() == places(model, "beta").tolist()
+    assert set(structure.scales.tolist()) == {int(places(model, s)) for s in ("tau", "kappa")}
     by_size = sorted(structure.terms, key=lambda term: term.num_groups)
     np.testing.assert_array_equal(np.sort(by_size[0].positions, axis=1), places(model, "slopes").T)
     np.testing.assert_array_equal(by_size[1].positions[:, 0], places(model, "b"))
@@ -167,7 +170,7 @@ def test_a_custom_model_in_jax():
     def row_terms(theta, fields):
         return log_likelihood(theta[None], cb.types.Block(fields))[:, 0]
 
-    structure, drivers = find_row_structure(model.bind(data), row_terms, data)
+    structure, drivers, *_ = find_row_structure(model.bind(data), row_terms, data)
     assert structure.shared.tolist() == [0, 1, 2] and structure.scales.tolist() == [3]
     assert structure.terms[0].positions[:, 0].tolist() == list(range(4, 4 + G))
     assert drivers[0].name == "X[3]"
@@ -179,5 +182,5 @@ def test_many_groups_with_few_rows_each():
     many = 4000
     g, X = rng.integers(0, many, size=20_000), rng.normal(size=(20_000, 3))
     model, data = from_numpyro(centred, X, g, (X[:, 0] > 0).astype(int), many)
-    structure, _ = found(model, data)
+    structure = found(model, data).structure
     assert structure.terms[0].num_groups == many and structure.shared.size == 3

@@ -10,6 +10,7 @@ import numpy as np
 
 import corebayes as cb
 from corebayes.checkpoint import journal
+from tests.problems import coins
 
 NUM_ROWS = 60_000
 
@@ -19,7 +20,7 @@ def make_rows(folder: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(NUM_ROWS, 3))
     np.save(folder / "X.npy", X)
-    np.save(folder / "y.npy", rng.random(NUM_ROWS) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5])))
+    np.save(folder / "y.npy", coins(rng, X @ [1.0, -2.0, 0.5]))
 
 
 def run(folder: Path, num_workers: int, *, checkpoint: bool = True) -> None:

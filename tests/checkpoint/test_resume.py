@@ -18,6 +18,7 @@ from corebayes.scan.inline import Inline
 from corebayes.scan.query import BadPotentialError
 from tests.contract.cases import CONSTRUCTIONS, MODELS
 from tests.opened import scan
+from tests.problems import coins
 from tests.scan.trouble import ColumnSums
 
 CASES = {case.name: case for case in MODELS}
@@ -27,7 +28,7 @@ CASES = {case.name: case for case in MODELS}
 def rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
-    return X, rng.uniform(size=600) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5]))
+    return X, coins(rng, X @ [1.0, -2.0, 0.5])
 
 
 @pytest.fixture

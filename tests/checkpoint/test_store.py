@@ -202,3 +202,25 @@ def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CheckpointError, match="name a folder"):
         Store(tmp_path / "file")
+
+
+def test_lists_within_lists_are_refused_before_memory_is_taken(tmp_path):
+    from corebayes.checkpoint import encoding, store
+
+    bomb = b'{"segments":[],"a":[' + b"[]," * 1_000_000 + b"[]]}"
+    (tmp_path / "checkpoint-00000001.cb").write_bytes(store._file([bomb]))
+    opened = store.Store(tmp_path)
+    with pytest.warns(UserWarning, match="its header has 3MB"), pytest.raises(CheckpointError):
+        opened.load()
+    opened.close()
+    structure = b"[" + b"[]," * 1_000_000 + b"[]]"
+    with pytest.raises(ValueError, match="bytes of JSON"):
+        encoding.decode(encoding.LENGTH.pack(len(structure)) + structure)
+
+
+def test_the_words_of_another_run_move_no_cursor(tmp_path):
+    from corebayes.checkpoint.identity import check_same
+
+    with pytest.raises(CheckpointError) as caught:
+        check_same(tmp_path, {"method": "SparseVI()"}, {"method": "\x1b[2J\nSparseVI()"})
+    assert str(caught.value).isprintable()

@@ -9,6 +9,7 @@ from corebayes.constructions import hilbert
 from corebayes.diagnostics import dense_weights, laplace_kl
 from corebayes.rows import open_rows
 from tests.constructions.dense import CASES, dense, merged, paths, repeated
+from tests.problems import coins
 
 
 def giga(G, counts, num_steps):
@@ -88,7 +89,7 @@ def test_counts_equal_repeated_rows():
 def test_beats_uniform_and_refit_beats_both():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 5))
-    y = rng.random(2_000) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5, 0.0, 0.7]))
+    y = coins(rng, X @ [1.0, -2.0, 0.5, 0.0, 0.7])
     data, kls = open_rows((X, y)), []
     for method in (cb.Uniform(), cb.GIGA(), cb.GIGA(refit=True)):
         trials = [

@@ -7,6 +7,7 @@ import corebayes as cb
 from corebayes.diagnostics import laplace_kl
 from corebayes.rows import open_rows
 from tests.constructions.dense import CASES, dense, paths, repeated
+from tests.problems import coins
 
 
 def a_iht_2(G, counts, size, num_steps):
@@ -61,7 +62,7 @@ def test_ends_where_the_weights_are_best_for_their_rows():
 def test_beats_uniform_and_frank_wolfe():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 8))
-    y = rng.random(500) < 1 / (1 + np.exp(-X @ np.linspace(-1.0, 1.5, 8)))
+    y = coins(rng, X @ np.linspace(-1.0, 1.5, 8))
     data = open_rows((X, y))
     kls = [
         laplace_kl(cb.build(cb.LogisticRegression(), data, size=60, method=method), data)

@@ -7,6 +7,7 @@ import corebayes as cb
 from corebayes.diagnostics import laplace_kl
 from corebayes.rows import open_rows
 from tests.constructions.dense import dense, paths, repeated
+from tests.problems import coins
 
 SIZE = 10
 
@@ -47,7 +48,7 @@ def test_unbiased_for_the_total():
 def test_beats_uniform_when_rows_differ_in_weight():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 4)) * rng.choice([0.1, 3.0], p=[0.9, 0.1], size=(2_000, 1))
-    y = rng.random(2_000) < 1 / (1 + np.exp(-X @ [1.0, -1.0, 0.5, 0.2]))
+    y = coins(rng, X @ [1.0, -1.0, 0.5, 0.2])
     data, kls = open_rows((X, y)), []
     for method in (cb.Uniform(), cb.ImportanceSampling(), cb.ImportanceSampling(refit=True)):
         trials = [

@@ -18,6 +18,7 @@ from corebayes.data.parquet_files import Address, _pattern
 from corebayes.data.watch import ChangedDataError
 from corebayes.scan.every_row import Counts
 from tests.opened import checked
+from tests.problems import coins
 
 NUM_ROWS = 3000
 
@@ -25,7 +26,7 @@ NUM_ROWS = 3000
 def make_table(seed=0):
     rng = np.random.default_rng(seed)
     a = rng.normal(size=NUM_ROWS)
-    return pa.table({"a": a, "y": (rng.random(NUM_ROWS) < 1 / (1 + np.exp(-a))).astype(float)})
+    return pa.table({"a": a, "y": coins(rng, a).astype(float)})
 
 
 @pytest.fixture(scope="module")

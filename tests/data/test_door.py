@@ -13,6 +13,7 @@ import corebayes as cb
 from corebayes.data.table import Tally
 from corebayes.deadline import OutOfTimeError, deadline_at
 from corebayes.scan.every_row import Counts
+from tests.problems import coins
 
 SOURCE = Path(cb.__file__).parent
 DOOR = {"rows.py", "scan/passes.py", "scan/fetch.py"}
@@ -23,7 +24,7 @@ NUM_ROWS, GROUP = 40_000, 5_000
 def arrays():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(NUM_ROWS, 3))
-    return X, (rng.random(NUM_ROWS) < 1 / (1 + np.exp(-X @ [1.0, -0.5, 0.2]))).astype(float)
+    return X, coins(rng, X @ [1.0, -0.5, 0.2]).astype(float)
 
 
 @pytest.fixture(scope="module")

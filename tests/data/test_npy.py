@@ -16,6 +16,7 @@ from corebayes.data.arrays import ArrayData
 from corebayes.data.npy import FileArray
 from corebayes.data.watch import ChangedDataError
 from tests.opened import checked, read, shards, table
+from tests.problems import coins
 
 NUM_ROWS = 40_000
 
@@ -24,7 +25,7 @@ NUM_ROWS = 40_000
 def arrays():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(NUM_ROWS, 3))
-    return X, rng.random(NUM_ROWS) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5]))
+    return X, coins(rng, X @ [1.0, -2.0, 0.5])
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Small mixed models, all asymmetric: unbalanced groups, slopes, crossed terms, learned constants."""
+"""Small mixed models, all asymmetric: unbalanced groups, slopes, crossed terms, constants."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def dense(gaussian: ArrowGaussian) -> np.ndarray:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_fit_is_where_expected_slopes_vanish_and_curvatures_are_the_precision(name):
-    model, fitting, block, found = fitted(name)
+    model, _, block, found = fitted(name)
     gaussian = found.gaussian
     covariance = dense(gaussian)
     rng = np.random.default_rng(0)

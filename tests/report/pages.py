@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import corebayes as cb
+from tests.problems import coins
 
 NAMES = ("<script>alert('x')</script>", 'a & "b"', "speed")
 TARGET = "late > 15"
@@ -18,7 +19,7 @@ TARGET = "late > 15"
 def table() -> Any:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
-    y = rng.random(600) < 1 / (1 + np.exp(-(X @ [1.0, -1.0, 0.5] - 0.5)))
+    y = coins(rng, X @ [1.0, -1.0, 0.5] - 0.5)
     columns = dict(zip(NAMES, X.T, strict=True))
     return pa.table({**columns, TARGET: y.astype(np.int64)})
 

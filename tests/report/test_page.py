@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from tests.coresets import linear, near, weighted
+from tests.coresets import linear, near, posteriors, weighted
 from tests.report.pages import NAMES, TARGET, coreset, full_report, table
 
 VOID = {"meta", "link"}
@@ -132,12 +132,18 @@ def test_without_rows_the_page_says_what_is_missing(tmp_path):
     assert page.tags["svg"] == 4 + 2
 
 
-def test_a_coreset_that_is_far_off_gets_no_correction():
+def test_a_coreset_that_is_far_off_is_corrected_by_exact_draws():
     model, data = linear()
-    found = cb.report(weighted(model, data, [1, 2], 3.0), data, draws=400)
+    far = weighted(model, data, [1, 2], 3.0)
+    found = cb.report(far, data, draws=400)
     page = Reader(found.html)
     assert found.findings.measured.shares is None
-    assert "Not certified" in page.text and "no correction" in page.text
+    assert "Not certified" in page.text and "exact draws of the posterior of all rows" in page.text
+    full = posteriors(far, data)[1]
+    sd = np.sqrt(np.square(full.factor).sum(axis=1))
+    for parameter, mean, width in zip(found.findings.parameters, full.mean, sd, strict=True):
+        assert parameter.corrected[0] == pytest.approx(mean, abs=0.25 * width)
+        assert parameter.corrected[1] == pytest.approx(width, rel=0.2)
     assert "verdict bad" in found.html
     assert "not recorded" in page.text
 

@@ -14,7 +14,7 @@ import pytest
 
 import corebayes as cb
 from corebayes.data.watch import ChangedDataError
-from corebayes.scan import dispatch
+from corebayes.scan import dispatch, processes
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import BadPotentialError, BestRows, Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
@@ -91,6 +91,28 @@ def test_a_worker_killed_in_the_middle_of_a_pass(data, expected, pool, tmp_path)
     assert same_bits(scan(trouble, data, pool), expected)
     (killed,) = trouble.process_ids()
     assert not is_running(killed) and len(pool.process_ids()) == 2
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_two_in_a_row_may_die_before_they_are_up(data, expected, monkeypatch, number):
+    """The third ends the run, as docs/larger-than-memory.md says."""
+    start, killed = processes._start, []
+
+    def start_and_kill(events):
+        worker = start(events)
+        if len(killed) < number:
+            killed.append(worker)
+            worker.process.kill()
+        return worker
+
+    monkeypatch.setattr(processes, "_start", start_and_kill)
+    with cb.processes(1) as executor:
+        if number < 3:
+            assert same_bits(scan(SUMS, data, executor), expected)
+        else:
+            with pytest.raises(RuntimeError, match="3 in a row ended before they were ready"):
+                scan(SUMS, data, executor)
+    assert len(killed) == number
 
 
 def test_an_idle_worker_killed_between_passes(data, expected, pool):

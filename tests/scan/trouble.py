@@ -16,6 +16,7 @@ import corebayes as cb
 from corebayes.rows import open_rows
 from corebayes.scan.query import BadPotentialError, Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
+from tests.problems import coins
 
 NUM_ROWS, SHARD_ROWS = 90_000, 16_384
 # In the third of six shards, rows 32,768 to 49,151.
@@ -87,7 +88,7 @@ def make_files(folder: Path) -> tuple[Any, Totals]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(NUM_ROWS, 3))
     np.save(folder / "X.npy", X)
-    np.save(folder / "y.npy", rng.random(NUM_ROWS) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.5])))
+    np.save(folder / "y.npy", coins(rng, X @ [1.0, -2.0, 0.5]))
     data = open_rows((folder / "X.npy", folder / "y.npy"))
     model = cb.LogisticRegression().bind(data)
     return data, Totals(MonteCarloSpace(model, rng.normal(size=(30, 3))))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 import time
 from pathlib import Path
@@ -26,6 +27,8 @@ READ = {
     "load": cb.load,
     "rows": lambda path: open_rows(path, target="y" if path.endswith(".parquet") else None).check(),
     "command": lambda path: read_rows(Path(path), Columns(target="y")),
+    "formula": lambda path: read_rows(path, Columns(formula="y ~ x")),
+    "matrix": lambda path: open_rows(path).check(),
     "npz": lambda path: read_rows(Path(path), Columns()),
 }
 
@@ -57,6 +60,7 @@ def main() -> None:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
+            signal.alarm(20)  # a file that is never read to its end
             print(json.dumps(measure(*json.loads(line))), flush=True)
             os._exit(0)
         _, status = os.waitpid(child, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 import corebayes as cb
 from corebayes.adapters.tables import to_csv
+from corebayes.cli.app import run
 from corebayes.coreset import Coreset, CorruptFile, check_coreset, files
 from corebayes.rows import open_rows
 from corebayes.types import Block
@@ -549,3 +551,72 @@ def test_any_edit_of_the_json_is_a_coreset_or_a_sentence(tmp_path_factory, data,
         check_coreset(cb.load(path))
     except ValueError as error:
         assert "\n" not in str(error) and str(error).isprintable()
+
+
+# Neither pipes nor devices: nobody may be writing to the one, and the other has no end.
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "npy", "npz"])
+def test_pipes_and_devices_are_refused_at_once(opened, tmp_path, suffix):
+    pipe, device = tmp_path / f"pipe.{suffix}", tmp_path / f"device.{suffix}"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    for path in (pipe, device):
+        kind = "npz" if suffix == "npz" else "command"
+        assert_refused(opened(kind, path), ("ValueError",), "is a pipe or a device, and no file")
+        if suffix == "parquet":
+            assert_refused(opened("load", path), ("ValueError",), "pipe or a device")
+    with pytest.raises(IsADirectoryError, match="is a folder, and no coreset file"):
+        cb.load(tmp_path)
+
+
+def bomb_of_zeros(path):
+    """A megabyte that a formula, which holds its table in memory, would unpack to 160 MB."""
+    number = 10**7
+    table = pa.table({"x": np.zeros(number), "y": np.zeros(number)})
+    pq.write_table(table, path, compression="zstd")
+
+
+def page_of_zeros(path):
+    """Three rows, says the footer; 160 MB, says the page."""
+    page_bomb(path)
+    assert path.stat().st_size < 100_000
+
+
+FOR_A_FORMULA = {
+    bomb_of_zeros: r"bytes unpack to 160,000,000.* limit of 100MB: .*COREBAYES_LIMIT=160MB",
+    page_of_zeros: "a column of 3 rows is said to unpack to 160",
+    sparse_data_footer: "its footer has 1.9GB, above the limit of 33",
+}
+
+
+@pytest.mark.parametrize("make", FOR_A_FORMULA, ids=lambda make: make.__name__)
+def test_a_formula_reads_no_bomb(opened, tmp_path, make):
+    path = tmp_path / "rows.parquet"
+    make(path)
+    kinds = ("ValueError", "FileLimitError")
+    assert_refused(opened("formula", path), kinds, FOR_A_FORMULA[make])
+
+
+def test_a_page_of_rows_is_no_bomb(opened, tmp_path):
+    path = tmp_path / "rows.parquet"
+    page_of_zeros(path)
+    assert_refused(opened("matrix", path), ("ValueError",), "3 rows is said to unpack to 160")
+
+
+def test_words_of_a_file_move_no_cursor(tmp_path, capsys):
+    path = tmp_path / "c.parquet"
+    names = ["a", "b\x1b[2J\x1b]0;title\x07", "c\r", "(intercept)"]
+    forge(path, model=model_of(path, names=names))
+    with pytest.raises(SystemExit) as left:
+        run(["sample", str(path), "--draws", "50", "--chains", "1"])
+    assert left.value.code == 0
+    out = capsys.readouterr().out
+    assert "b?[2J?]0;title?" in out and "\x1b]" not in out and "\x07" not in out and "\r" not in out
+    forge(path, provenance={"columns": {"target": "y\x1b[2J", "formula": None}})
+    np.savez(tmp_path / "rows.npz", X=FEATURES)
+    pq.write_table(pa.table({"x": np.zeros(3)}), tmp_path / "rows.parquet")
+    with pytest.raises(SystemExit) as left:
+        run(["certify", str(path), str(tmp_path / "rows.parquet")])
+    error = capsys.readouterr().err
+    assert left.value.code == 2 and "\x1b" not in error and error.count("\n") == 1

@@ -41,10 +41,11 @@ def test_elements_are_those_within_and_the_guards(problem):
     inner, outer = plain.embed(points.rows), guarded.embed(points.rows)
     ours = guarded.gram(outer)
     guards = np.stack([guarded.combine(outer, row)[60:] for row in np.eye(30)])
-    assert guards.shape == (30, 8)
+    # One mode, seven draws of the prior, and Σw.
+    assert guards.shape == (30, 9)
     np.testing.assert_allclose(ours, plain.gram(inner) + guards @ guards.T)
     np.testing.assert_allclose(guarded.squared_norms(outer), np.diag(ours))
-    element = np.random.default_rng(3).normal(size=68)
+    element = np.random.default_rng(3).normal(size=69)
     expected = plain.project(inner, element[:60]) + guards @ element[60:]
     np.testing.assert_allclose(guarded.project(outer, element), expected)
     taken = guarded.take(outer, np.array([4, 2]))

@@ -19,6 +19,7 @@ import numpy as np
 
 from corebayes.adapters.adapted import AdaptedModel, Answer, Part, Terms
 from corebayes.adapters.buckets import SMALLEST, bucket, pad
+from corebayes.models.touching import TouchingModel
 from corebayes.types import Array, Block
 
 SiteTerms = tuple[dict[str, Any], dict[str, Any]]
@@ -51,7 +52,7 @@ def float64() -> Any:
     return _jax().enable_x64(True)
 
 
-class JaxModel(AdaptedModel):
+class JaxModel(AdaptedModel, TouchingModel):
     """An adapted model whose terms are JAX functions of θ (d,) and rows."""
 
     template: Block

@@ -18,6 +18,7 @@ import numpy as np
 from corebayes.adapters.adapted import Field, as_rows, fields_of
 from corebayes.adapters.arguments import Arguments, candidates
 from corebayes.adapters.jax_model import JaxModel, SiteTerms, float64, import_jax
+from corebayes.adapters.local import learn_structure
 from corebayes.adapters.numpyro_trace import (
     FEW,
     MORE,
@@ -53,6 +54,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[
         model, arguments.without_rows(), structure, fields_of(arrays), data.take(np.array([0]))
     )
     check_rows_alone(adapted, data)
+    learn_structure(adapted, data)
     return adapted, data
 
 
@@ -164,6 +166,14 @@ def _structure(model: Callable[..., Any], arguments: Arguments) -> Structure:
     return found[0]
 
 
+def _start_of_flat(site: Any) -> Any:
+    distributions: Any = importlib.import_module("numpyro.distributions")
+    if site["type"] != "sample" or not isinstance(site["fn"], distributions.ImproperUniform):
+        return None
+    initialization: Any = importlib.import_module("numpyro.infer.initialization")
+    return initialization.init_to_uniform(site)
+
+
 def _trace(model: Callable[..., Any], arguments: Arguments, number: int) -> dict[str, Any]:
     """The model run on its first rows (again and again if there are too few)."""
     numpyro = import_numpyro()
@@ -174,9 +184,13 @@ def _trace(model: Callable[..., Any], arguments: Arguments, number: int) -> dict
     }
     args, kwargs = arguments.with_rows(rows, number)
     try:
+        # A flat prior has no draws: its variable is where NumPyro's own samplers would start it.
         seeded = numpyro.handlers.seed(model, rng_seed=0)
+        started = numpyro.handlers.substitute(seeded, substitute_fn=_start_of_flat)
         with RUNNING:
-            return cast("dict[str, Any]", numpyro.handlers.trace(seeded).get_trace(*args, **kwargs))
+            return cast(
+                "dict[str, Any]", numpyro.handlers.trace(started).get_trace(*args, **kwargs)
+            )
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(

@@ -20,6 +20,7 @@ import numpy as np
 
 from corebayes.adapters.adapted import Parameter, as_rows, fields_of
 from corebayes.adapters.jax_model import JaxModel, SiteTerms, float64, import_jax
+from corebayes.adapters.local import learn_structure
 from corebayes.adapters.pymc_graph import (
     RowInputs,
     import_dispatch,
@@ -59,6 +60,7 @@ def adapt(kind: type[Adapting], model: Any) -> tuple[Adapting, Rows]:
     adapted = kind(model, graph, data)
     _try_rows(adapted, data)
     check_rows_alone(adapted, data)
+    learn_structure(adapted, data)
     return adapted, data
 
 

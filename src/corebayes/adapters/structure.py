@@ -8,15 +8,19 @@ term is a whole-number column v of the data with
 
 for some first place a and stride s: s = 1 for a vector b[g], s = q for rows of a matrix b[g] with q
 effects. What is found on some rows is verified on others. Parameters of no group that a row
-touches are shared (τ of a non-centred model too); those that no row of all touches are the
-prior's alone. Centred or not makes no difference to the search.
+touches are shared; those that no row of all touches are the prior's alone: scales and, if they do
+not change how the others' prior bends, means, which are fitted with what is shared.
+
+A log scale u that rows see only as e^u z_g, ∂f/∂u = z_g ∂f/∂z_g, is a scale as well: the structure
+then holds in the coordinates b_g = e^u z_g (`models.touching`).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +28,7 @@ from numpy.typing import NDArray
 
 from corebayes.models.autodiff import float64
 from corebayes.models.structure import Effects, Structure
+from corebayes.models.touching import Driver, RowStructure
 from corebayes.rows import Rows
 from corebayes.scan.passes import rows_of_width
 from corebayes.types import Array, Block, Indices, Model
@@ -37,36 +42,8 @@ NUM_ROWS, NUM_POINTS = 384, 2
 MAX_STRIDE = 16
 # A slope may be multiplied by zero in a row, but not in most rows nor in all rows of a group.
 LEAST_ROWS, LEAST_GROUPS = 0.5, 0.8
-
-
-class Driver(NamedTuple):
-    """The whole numbers in the data that say which group a row is in."""
-
-    field: str
-    column: int | None
-    """Of a field with several columns."""
-    first: int
-    """The smallest of them, which is group 0."""
-    last: int
-
-    @property
-    def name(self) -> str:
-        return self.field if self.column is None else f"{self.field}[{self.column}]"
-
-    def values(self, block: Block) -> Array:
-        return _values(block, self.field, self.column)
-
-
-class RowStructure(NamedTuple):
-    """The structure of a model, and what in the data decides on the groups."""
-
-    structure: Structure
-    drivers: tuple[Driver, ...]
-
-    def groups(self, block: Block) -> Indices:
-        """The row's group in each term, (n, terms)."""
-        numbers = [driver.values(block) - driver.first for driver in self.drivers]
-        return np.stack(numbers, axis=1).astype(np.int64)
+# Effects that one scale may multiply together.
+MOST_SCALED = 3
 
 
 def find_row_structure(
@@ -79,8 +56,9 @@ def find_row_structure(
     """
     rng = np.random.default_rng(seed)
     block = data.take(data.some(rng, min(NUM_ROWS, data.num_rows)))
-    touched = touched_parameters(row_terms, block, model.dim, rng)
-    if touched is None or touched.all():
+    seen = row_slopes(row_terms, block, model.dim, rng)
+    touched = np.any(seen.slopes != 0.0, axis=0)
+    if not np.isfinite(seen.slopes).all() or touched.all():
         return None
     overview = data.ask(_Overview(model, rng.normal(scale=0.3, size=model.dim)))
     taken = np.zeros(model.dim, dtype=bool)
@@ -100,26 +78,60 @@ def find_row_structure(
         Effects(driver.name, int(positions[0, 0]), len(positions), positions.shape[1], positions)
         for driver, positions in terms
     )
-    shared = overview.touched & ~taken
-    alone = ~overview.touched & ~taken
+    drivers = tuple(driver for driver, _ in terms)
+    lines = [
+        (line, driver.values(block).astype(np.int64) - driver.first)
+        for driver, positions in terms
+        for line in positions.T
+    ]
+    shared, scale_of = overview.touched & ~taken, np.full(model.dim, -1, dtype=np.int64)
+    for scale in np.flatnonzero(shared):
+        scaled = _scaled_lines(
+            seen, int(scale), [pair for pair in lines if scale_of[pair[0][0]] < 0]
+        )
+        for line in scaled:
+            scale_of[line] = scale
+            shared[scale] = False
+    alone = ~shared & ~taken
     structure = Structure(np.flatnonzero(shared), np.flatnonzero(alone), effects)
-    return RowStructure(structure, tuple(driver for driver, _ in terms))
+    return RowStructure(structure, drivers, scale_of, np.empty(0, dtype=np.int64))
 
 
-def touched_parameters(
-    row_terms: RowTerms, block: Block, dim: int, rng: np.random.Generator
-) -> Bools | None:
-    """(n, d): which rows have a derivative in which parameters; None where it is not finite."""
+class RowSlopes(NamedTuple):
+    """Gradients of some rows at some θ."""
+
+    places: Array
+    """(K, d)."""
+    slopes: Array
+    """(K, n, d)."""
+
+
+def row_slopes(row_terms: RowTerms, block: Block, dim: int, rng: np.random.Generator) -> RowSlopes:
+    """Exact ones: a row that does not touch a parameter has a zero there."""
     jax: Any = sys.modules["jax"]
     jacobian = jax.jit(jax.jacrev(row_terms))
-    touched = np.zeros((len(block), dim), dtype=bool)
-    for theta in rng.normal(scale=0.3, size=(NUM_POINTS, dim)):
-        with float64():
-            slopes = np.asarray(jacobian(theta, dict(block.fields)))
-        if not np.isfinite(slopes).all():
-            return None
-        touched |= slopes != 0.0
-    return touched
+    places = rng.normal(scale=0.3, size=(NUM_POINTS, dim))
+    with float64():
+        slopes = [np.asarray(jacobian(theta, dict(block.fields))) for theta in places]
+    return RowSlopes(places, np.stack(slopes))
+
+
+def _scaled_lines(
+    seen: RowSlopes, scale: int, lines: Sequence[tuple[Indices, Indices]]
+) -> list[Indices]:
+    """The effects that rows see only multiplied by e^u, u the parameter `scale`: the fewest lines
+    with ∂f/∂u = Σ z ∂f/∂z over them, at every row."""
+    rows = np.arange(int(seen.slopes.shape[1]), dtype=np.int64)
+    pulls = [
+        seen.places[:, line[groups]] * seen.slopes[:, rows, line[groups]] for line, groups in lines
+    ]
+    own = seen.slopes[:, :, scale]
+    for number in range(1, min(len(lines), MOST_SCALED) + 1):
+        for chosen in combinations(range(len(lines)), number):
+            total = sum(pulls[place] for place in chosen)
+            if np.any(own) and np.allclose(own, total, rtol=1e-9, atol=1e-12):
+                return [lines[place][0] for place in chosen]
+    return []
 
 
 def _positions(touched: Bools, block: Block, driver: Driver, taken: Bools) -> Indices:

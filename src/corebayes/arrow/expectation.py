@@ -1,7 +1,9 @@
 """E f, E ∂f and E ∂²f in the predictors of rows, under the Gaussian that these have.
 
 By Gauss–Hermite quadrature for one or two predictors; for more by the 2k points of spherical
-cubature, exact for cubic functions.
+cubature, exact for cubic functions. Models that are known by their derivatives only are evaluated
+at places that are the same for all rows: the Gaussian's cubature, or its mean where that would be
+too many.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from corebayes.arrow.layout import Layout, Split
 from corebayes.arrow.sums import ArrowSums, Expected, arrow_sums
 from corebayes.models.quadrature import gauss_hermite
 from corebayes.models.structure import StructuredModel
+from corebayes.models.touching import is_touching
 from corebayes.types import Array, Block
 
 # Seven nodes are exact to degree 13: enough for predictors that vary by a few units.
@@ -21,9 +24,17 @@ NODES = 7
 NODES_OF_TWO = (5, 3)
 
 
-def expected(model: StructuredModel, block: Block, whitened: Whitened) -> Expected:
+# Coordinates of φ and a group up to which rows are evaluated at 2 places for each.
+MOST_COORDINATES = 12
+
+
+def expected(
+    model: StructuredModel, block: Block, gaussian: ArrowGaussian, whitened: Whitened
+) -> Expected:
     """Cost: n·R jets at R places."""
     mean, wide, own = whitened
+    if is_touching(model):
+        return Expected(*model.row_means(_common_places(gaussian), block), None)
     num_predictors = mean.shape[1]
     if num_predictors == 1:
         rule = gauss_hermite(NODES)
@@ -51,8 +62,13 @@ def sums_of(
 ) -> ArrowSums:
     """Σ_n w_n of expected values, gradients and Hessians in the parameters themselves."""
     split = layout.split(model, block)
-    jets = expected(model, block, gaussian.whiten(split))
+    jets = expected(model, block, gaussian, gaussian.whiten(split))
     return arrow_sums(split, jets, weights, layout.num_groups)
+
+
+def _common_places(gaussian: ArrowGaussian) -> Array:
+    few = gaussian.wide_mean.size + gaussian.layout.num_own <= MOST_COORDINATES
+    return gaussian.cubature if few and gaussian.factor.any() else gaussian.mean[None]
 
 
 def whitened_split(gaussian: ArrowGaussian, split: Split) -> tuple[Whitened, Split]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
-from corebayes.arrow.prior import ArrowPrior
+from corebayes.arrow.prior import PriorParts
 from corebayes.arrow.sums import ArrowSums
 from corebayes.deadline import check_time
 from corebayes.types import Array
@@ -49,7 +49,7 @@ class Fitting:
     """Newton steps on sums that someone else takes."""
 
     layout: Layout
-    prior: ArrowPrior
+    prior: PriorParts
 
     def start(self, theta: Array) -> ArrowGaussian:
         """A point: no spread at all."""
@@ -75,17 +75,17 @@ class Fitting:
     def step(self, fitted: Fitted) -> Step:
         """Newton's step, with the scales that go with it. Cost: a few sums over groups."""
         gaussian, sums, _ = fitted
-        theta = gaussian.mean
         scales = self.layout.structure.scales
-        for _ in range(MOST_ROUNDS if scales.size else 1):
+        # EM climbs out of small scales very slowly, and the first steps may have led there.
+        theta = self.prior.lifted(gaussian.mean, sums)
+        new, decrement = self._newton(theta, gaussian, sums)
+        for _ in range(MOST_ROUNDS if scales.size else 0):
             check_time()
-            new, decrement = self._newton(theta, gaussian, sums)
-            if scales.size == 0:
-                break
             better = self.prior.best_scales(new)
             moved = float(np.max(np.abs(better - theta[scales])))
             theta = theta.copy()
             theta[scales] = better
+            new, _ = self._newton(theta, gaussian, sums)
             if moved < SETTLED_SCALES:
                 break
         new, decrement = self._newton(theta, gaussian, sums, coupled=new)
@@ -161,7 +161,7 @@ def _raised(
     sums_at: Callable[[ArrowGaussian], ArrowSums],
 ) -> Fitted:
     """The longest of the step's halves that does not lower the bound by more than round-off."""
-    share, best = 1.0, fitted
+    share, best = _first_share(fitting, fitted, gaussian, sums_at), fitted
     for _ in range(20):
         candidate = fitting.between(fitted.gaussian, gaussian, share)
         with np.errstate(all="ignore"):
@@ -170,6 +170,32 @@ def _raised(
             return best
         share *= 0.5
     return best
+
+
+def _first_share(
+    fitting: Fitting,
+    fitted: Fitted,
+    gaussian: ArrowGaussian,
+    sums_at: Callable[[ArrowGaussian], ArrowSums],
+) -> float:
+    """How much of a step from a point raises the density: a point has no bound to compare with."""
+    if fitted.bound > -np.inf:
+        return 1.0
+
+    def height(share: float) -> float:
+        between = fitting.between(fitted.gaussian, gaussian, share).mean
+        # All with the scales of the end, since smaller ones are a gain in themselves.
+        point = fitting.start(_with_scales(between, gaussian.mean, fitting.layout))
+        rows = fitted.sums if share == 0.0 else sums_at(point)
+        return rows.value + fitting.prior.expected_log_density(point)
+
+    share, lowest = 1.0, height(0.0)
+    for _ in range(20):
+        with np.errstate(all="ignore"):
+            if height(share) >= lowest:
+                break
+        share *= 0.5
+    return share
 
 
 def _with_scales(theta: Array, source: Array, layout: Layout) -> Array:

@@ -62,11 +62,11 @@ class ArrowGaussian:
 
         A LinAlgError says that the precision is not positive definite.
         """
-        root = np.linalg.cholesky(own_own)
+        root: Array = np.linalg.cholesky(own_own).astype(np.float64, copy=False)
         # E = D⁻¹ C and the Schur complement Λ − Σ_g C_gᵀ E_g
-        slopes = np.linalg.solve(own_own, own_wide)
+        slopes: Array = np.asarray(np.linalg.solve(own_own, own_wide), dtype=np.float64)
         complement = wide_wide - np.einsum("gqp,gqr->pr", own_wide, slopes, optimize=True)
-        lower = np.linalg.cholesky(complement)
+        lower: Array = np.asarray(np.linalg.cholesky(complement), dtype=np.float64)
         identity = np.eye(len(lower))
         factor: Array = solve_triangular(lower, identity, lower=True).T
         return cls(layout, wide_mean, own_mean, factor, slopes, root)
@@ -74,7 +74,7 @@ class ArrowGaussian:
     @cached_property
     def inverse_root(self) -> Array:
         """R⁻¹, (G, q, q)."""
-        return np.linalg.inv(self.root)
+        return np.asarray(np.linalg.inv(self.root), dtype=np.float64)
 
     @cached_property
     def own_variances(self) -> Array:
@@ -114,6 +114,36 @@ class ArrowGaussian:
             mean += np.einsum("nkq,nq->nk", own, self.own_mean[groups])
             a -= np.matmul(own, self._leaning[groups])
         return Whitened(mean, a, np.matmul(own, self.inverse_root[groups].transpose(0, 2, 1)))
+
+    @cached_property
+    def dense_factor(self) -> Array:
+        """(d, d): θ's deviation from its mean, from (z, ε). Cost: d² numbers."""
+        layout, p = self.layout, self.wide_mean.size
+        num_groups, q = self.own_mean.shape
+        factor = np.zeros((layout.dim, layout.dim))
+        factor[layout.wide_positions, :p] = self.factor
+        factor[layout.own_positions, :p] = -self._leaning
+        columns = p + np.arange(num_groups * q, dtype=np.int64).reshape(num_groups, q)
+        places = layout.own_positions
+        factor[places[:, :, None], columns[:, None]] = self.inverse_root.transpose(0, 2, 1)
+        return factor
+
+    @cached_property
+    def cubature(self) -> Array:
+        """2(p + q) places, (R, d), for averages of sums of functions of φ and one group's effects.
+
+        All groups move together, and each of them and φ as in the rule for p + q coordinates that
+        is exact for cubic functions.
+        """
+        p, q = self.wide_mean.size, self.layout.num_own
+        length = np.sqrt(p + q)
+        z, noise = length * np.eye(p + q)[:, :p], length * np.eye(p + q)[:, p:]
+        own = np.einsum("gji,rj->rgi", self.inverse_root, noise)
+        own -= np.einsum("gqp,rp->rgq", self._leaning, z)
+        shifts = np.empty((p + q, self.layout.dim))
+        shifts[:, self.layout.wide_positions] = z @ self.factor.T
+        shifts[:, self.layout.own_positions] = own
+        return np.concatenate([self.mean + shifts, self.mean - shifts])
 
     def whitened_sums(self, sums: ArrowSums) -> ArrowSums:
         """Sums of derivatives in the parameters as sums in whitened coordinates.

@@ -102,7 +102,7 @@ class Layout:
             wide = np.zeros((num_rows, num_predictors, self.num_touched))
             wide[:, :, :shared] = designs[:, :, :shared]
         starts = np.cumsum([shared, *(term.num_effects for term in self.structure.terms)])
-        column, rows = shared, np.arange(num_rows)
+        column, rows = shared, np.arange(num_rows, dtype=np.int64)
         for place, term in self.others:
             first = column + groups[:, place] * term.num_effects
             for effect in range(term.num_effects):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -18,10 +19,29 @@ from corebayes.arrow.layout import Layout
 from corebayes.arrow.sums import ArrowSums
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
 from corebayes.models.scale_prior import ScalePrior
-from corebayes.types import Array
+from corebayes.types import Array, Indices
 
 # A Gaussian has no third derivatives; zero adds to any number of them.
 NO_CUBES = np.zeros((1, 1, 1, 1))
+
+
+class PriorParts(Protocol):
+    """What a fit asks of a prior."""
+
+    def sums(self, theta: Array, *, coupled: ArrowGaussian | None = None) -> ArrowSums:
+        """Gradient and Hessian at θ with the scales held fixed; `coupled` adds their own entries,
+        expected under this Gaussian."""
+        ...
+
+    def expected_log_density(self, gaussian: ArrowGaussian) -> float: ...
+
+    def lifted(self, theta: Array, sums: ArrowSums) -> Array:
+        """θ with no scale smaller than what rows, of these sums, can tell from zero."""
+        ...
+
+    def best_scales(self, gaussian: ArrowGaussian) -> Array:
+        """A step of EM."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +52,7 @@ class ArrowPrior:
     layout: Layout
 
     @cached_property
-    def _places(self) -> Array:
+    def _places(self) -> Indices:
         """Where each parameter of θ is: among the wide ones, or behind them the effects."""
         places = np.empty(self.layout.dim, dtype=np.int64)
         places[self.layout.wide_positions] = np.arange(self.layout.num_wide)
@@ -105,6 +125,20 @@ class ArrowPrior:
             value -= 0.5 * precision * float(variances[scaled.effects].sum())
         return value
 
+    def lifted(self, theta: Array, sums: ArrowSums) -> Array:
+        """θ with every scale at least as large as the error with which rows know its effects."""
+        theta, known = theta.copy(), np.zeros(self.layout.dim)
+        touched = self.layout.num_touched
+        known[:touched] = -np.diagonal(sums.wide_wide)[:touched]
+        known[self.layout.num_wide :] = -np.diagonal(sums.own_own, axis1=1, axis2=2).ravel()
+        for scaled in self.prior.scales:
+            own = known[self._places[scaled.effects]]
+            own = own[own > 0.0]
+            if own.size:
+                lowest = -0.5 * np.log(np.median(own))
+                theta[scaled.place] = max(theta[scaled.place], lowest)
+        return theta
+
     def best_scales(self, gaussian: ArrowGaussian) -> Array:
         """The v that go with this Gaussian of the effects; one step of EM."""
         theta = gaussian.mean
@@ -121,7 +155,7 @@ class ArrowPrior:
         )
 
 
-def _squares(gaussian: ArrowGaussian, scaled: ScaledEffects, places: Array) -> float:
+def _squares(gaussian: ArrowGaussian, scaled: ScaledEffects, places: Indices) -> float:
     """Σ_g E b_g² of the effects of a scale."""
     layout = gaussian.layout
     variances = np.empty(layout.dim)

@@ -8,8 +8,10 @@ from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
 from corebayes.arrow.prior import ArrowPrior
 from corebayes.arrow.sums import ArrowSums
+from corebayes.arrow.traced_prior import TracedPrior
 from corebayes.models.mixed_prior import MixedPrior
 from corebayes.models.structure import StructuredModel, is_structured
+from corebayes.models.touching import is_touching
 from corebayes.types import Array, Block, Model
 
 # Rows whose sums are taken at once: some 100 MB with a hundred wide parameters.
@@ -27,6 +29,8 @@ def layout_of(model: Model) -> Layout:
 
 def fitting_of(model: Model) -> Fitting:
     layout = layout_of(model)
+    if is_touching(model):
+        return Fitting(layout, TracedPrior(model, layout))
     prior = getattr(model, "prior", None)
     if not isinstance(prior, MixedPrior):
         raise TypeError(f"{type(model).__name__} does not say what its prior is made of")

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from corebayes.arrow.layout import Split
-from corebayes.types import Array
+from corebayes.types import Array, Indices
 
 
 class Expected(NamedTuple):
@@ -42,7 +42,9 @@ class ArrowSums(NamedTuple):
     """(G, q, q, q): third derivatives in a group's effects; none with several predictors."""
 
     def plus(self, other: ArrowSums) -> ArrowSums:
-        return ArrowSums(*(a + b for a, b in zip(self, other, strict=True)))
+        value, *parts = self
+        more, *others = other
+        return ArrowSums(value + more, *(a + b for a, b in zip(parts, others, strict=True)))
 
     def padded(self, num_wide: int) -> ArrowSums:
         """With zeros for the last wide parameters, the scales, which rows do not touch."""
@@ -102,7 +104,7 @@ def arrow_sums(
     )
 
 
-def _by_group(columns: Array, groups: Array, num_groups: int) -> Array:
+def _by_group(columns: Array, groups: Indices, num_groups: int) -> Array:
     """Sums of the rows of each group."""
     num_rows = len(columns)
     chooser = csr_array(

@@ -9,6 +9,8 @@ from typing import Any, cast
 from corebayes.arguments import checked_whole
 from corebayes.constructions.construction import Construction
 from corebayes.coreset import Coreset, check_coreset
+from corebayes.models.structure import is_structured
+from corebayes.problem import Problem
 from corebayes.types import Data
 
 
@@ -38,6 +40,14 @@ def check_can_start(method: Construction, start: Any, size: int | None) -> None:
         raise ValueError("start has learned rows, which are none of the data's to go on from")
 
 
+def check_reserve(reserve: Any, size: int | None) -> None:
+    if reserve is None:
+        return
+    checked_whole("reserve", reserve, of="rows")
+    if size is not None and reserve <= size:
+        raise ValueError(f"reserve must be larger than size, {size}, got {reserve}")
+
+
 def check_enough_rows(size: int | None, data: Data) -> None:
     if size is not None and size > data.num_rows:
         raise ValueError(f"size must be at most the number of rows, {data.num_rows}, got {size}")
@@ -58,3 +68,23 @@ def checked_size(size: Any, tol: float | None) -> int | None:
             raise ValueError("give a size (how many rows to keep) or a tol (how small KL must be)")
         return None
     return checked_whole("size", size, of="rows")
+
+
+def check_rows_per_group(number: Any, size: int | None) -> None:
+    if number is None:
+        return
+    checked_whole("rows_per_group", number, of="rows")
+    if size is not None:
+        raise ValueError(f"give a size or rows_per_group, not both: got {size} and {number}")
+
+
+def size_for_groups(problem: Problem, rows_per_group: int) -> int:
+    """So many rows for each group of the model's largest group term."""
+    model = problem.model
+    terms = model.structure.terms if is_structured(model) else ()
+    if not terms:
+        raise ValueError(
+            f"rows_per_group is for models with group terms, which {type(model).__name__} has not: "
+            "give a size"
+        )
+    return min(rows_per_group * max(term.num_groups for term in terms), problem.data.num_rows)

@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
+from corebayes.adapters.local import bound_with_structure
 from corebayes.arguments import checked_positive, checked_seed
 from corebayes.build.arguments import (
     check_can_start,
     check_enough_rows,
     check_method,
+    check_reserve,
+    check_rows_per_group,
     checked_size,
     checked_sizes,
+    size_for_groups,
 )
+from corebayes.build.reserve import with_reserve
 from corebayes.build.run import Run, Tolerance, starting_points
+from corebayes.build.variants import serving
 from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction
 from corebayes.coreset import Coreset
@@ -31,7 +37,10 @@ def build(
     data: Any,
     *,
     size: int | str | None = None,
+    rows_per_group: int | None = None,
     tol: float | None = None,
+    reserve: int | None = None,
+    models: Sequence[Any] | None = None,
     method: Construction | None = None,
     seed: int = 0,
     start: Coreset | None = None,
@@ -55,19 +64,34 @@ def build(
     end of `max_time`, or a TimeoutError when there is none yet. The same arguments give the same
     coreset.
 
+    With `models`, a list of other models or `Variant`s of the same rows (priors, fewer columns,
+    folds left out), the totals of all of them are matched jointly, so that one coreset serves them
+    all; `refit` samples each. The coreset's own model is `model`, and KL is the sum over all.
+
+    The rows of a mixed model's coreset are of every group, so `rows_per_group` times the number of
+    groups (of its largest group term) is another way to say the size.
+
+    For one fit of one model whose posterior is nearly Gaussian, `corebayes.laplace` is cheaper; a
+    coreset pays for posteriors that are not, for other priors and fewer columns, and for your own
+    sampler.
+
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
-    weights. With `checkpoint`, a folder, the answers of all passes are kept there as they come, and
+    weights. With `reserve`, a larger number of rows, so many are kept beside the coreset, with
+    weights of their own: what `update` and `merge` go on from without losing accuracy. With
+    `checkpoint`, a folder, the answers of all passes are kept there as they come, and
     the same call after any interruption goes on where they end, to the same bits. `memory`, such as
     "500MB", is what the process may take in all; see `scan/budget.py`.
     """
-    size = checked_size(size, tol)
+    if rows_per_group is None or size is not None:
+        size = checked_size(size, tol)
+    check_rows_per_group(rows_per_group, size)
     tol = checked_positive("tol", tol)
     max_time = checked_positive("max_time", max_time)
     seed = checked_seed(seed)
+    check_reserve(reserve, size)
     check_folder(checkpoint)
-    method = method or default_construction(model)
-    check_method(method)
-    check_can_start(method, start, size)
+    if method is not None:
+        check_method(method)
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = open_rows(
             data,
@@ -79,16 +103,24 @@ def build(
             executor=executor,
         )
         check_enough_rows(size, rows)
+        model = bound_with_structure(model, rows)
+        method = method or default_construction(model)
+        check_can_start(method, start, size)
         if start is not None:
             rows.want(start.indices)
         run = Run.of(model, rows, method, seed, limit)
+        if rows_per_group is not None:
+            size = size_for_groups(run.problem, rows_per_group)
+        if models is not None:
+            run.method = serving(method, model, run.problem.model, rows, models, size)
         begun = None if start is None else f"a coreset of {start.size} rows"
         run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
         points = None if start is None else starting_points(start, rows)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
             run.init(size, points)
             reason = run.until(Tolerance(tol), bar.show)
-    return run.coreset(run.state.points, reason)
+        coreset = run.coreset(run.state.points, reason)
+        return coreset if reserve is None else with_reserve(run, coreset, reserve, checkpoint)
 
 
 def build_path(
@@ -119,8 +151,8 @@ def build_path(
     max_time = checked_positive("max_time", max_time)
     seed = checked_seed(seed)
     check_folder(checkpoint)
-    method = method or default_construction(model)
-    check_method(method)
+    if method is not None:
+        check_method(method)
     passed: dict[int, WeightedPoints] = {}
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = open_rows(
@@ -133,6 +165,8 @@ def build_path(
             executor=executor,
         )
         check_enough_rows(wanted[-1], rows)
+        model = bound_with_structure(model, rows)
+        method = method or default_construction(model)
         run = Run.of(model, rows, method, seed, limit)
         run.asked = {"sizes": wanted, "max_time": max_time}
         with run.recorded(checkpoint, wanted), make_progress(progress, wanted[-1]) as bar:

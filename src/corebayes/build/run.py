@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.certify.measure import check_same_data, measure
+from corebayes.certify.measure import measure
+from corebayes.certify.same_data import check_same_data
 from corebayes.checkpoint import open_journal, run_identity
 from corebayes.constructions import Construction, Info
 from corebayes.coreset import Coreset
 from corebayes.deadline import OutOfTimeError, TimeLimit
+from corebayes.models.units import as_units
 from corebayes.problem import Problem
 from corebayes.rows import Rows
 from corebayes.types import Indices, Model, WeightedPoints
@@ -41,7 +43,8 @@ class Run:
 
     @classmethod
     def of(cls, model: Model, rows: Rows, method: Construction, seed: int, limit: TimeLimit) -> Run:
-        problem = Problem(model.bind(rows), rows.check())
+        # Whole units enter or stay out where the rows were opened with `unit`.
+        problem = Problem(as_units(model, rows.template).bind(rows), rows.check())
         limit.deadline.doing = f"{type(method).__name__} took its first step"
         rng = np.random.default_rng(seed)
         return cls(problem, method, seed, rng, limit, rows.fingerprint())
@@ -163,6 +166,7 @@ class Run:
         design = data.design
         return {
             **({} if design is None else {"design": design}),
+            **_units(data),
             "version": __version__,
             "method": repr(self.method),
             "seed": self.seed,
@@ -200,7 +204,17 @@ class Tolerance:
         rows, seed = run.problem.data, int(run.rng.integers(2**31))
         with rows.stage("certificates"):
             coreset = run.coreset(run.state.points, "")
-            return measure(coreset, rows, seed=seed, tol=self.tol).certified
+            found = measure(coreset, rows, seed=seed, tol=self.tol)
+        # Below what a search for modes can see, around those that were found will do.
+        return found.certified or (found.fault == "search" and found.upper is not None)
+
+
+def _units(data: Rows) -> dict[str, Any]:
+    """What the rows are where each is a unit of several."""
+    table: Any = data.table
+    if not hasattr(table, "unit_name"):
+        return {}
+    return {"unit": table.unit_name, "unit_rows": table.original_rows}
 
 
 def _line(entry: dict[str, Any], num_rows: int) -> str:

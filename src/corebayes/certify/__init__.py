@@ -2,5 +2,6 @@
 
 from corebayes.certify.certificate import Certificate
 from corebayes.certify.measure import certify
+from corebayes.certify.steps import with_certificate
 
-__all__ = ["Certificate", "certify"]
+__all__ = ["Certificate", "certify", "with_certificate"]

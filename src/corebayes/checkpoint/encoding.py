@@ -39,6 +39,8 @@ KNOWN: dict[str, Any] = {
 }
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "<u8", "|b1")
 LENGTH = struct.Struct("<Q")
+# Answers are a few containers of arrays. Lists within lists take thirty times their JSON in memory.
+MAX_STRUCTURE = 1 << 20
 # What wrong bytes make of a decoder.
 DAMAGE = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
 
@@ -51,6 +53,8 @@ def encode(value: Any) -> bytes:
     """The value as bytes; `NotEncodable` for what is not known."""
     arrays: list[NDArray[Any]] = []
     structure = json.dumps(_structure(value, arrays), separators=(",", ":")).encode()
+    if len(structure) > MAX_STRUCTURE:
+        raise NotEncodable(f"an answer of {len(structure):,} bytes of JSON is not kept")
     return b"".join([LENGTH.pack(len(structure)), structure, *(_raw(array) for array in arrays)])
 
 
@@ -59,6 +63,8 @@ def decode(content: bytes) -> Any:
     try:
         (length,) = LENGTH.unpack_from(content)
         first = LENGTH.size + length
+        if length > MAX_STRUCTURE:
+            raise ValueError(f"{length:,} bytes of JSON")
         structure = json.loads(content[LENGTH.size : first])
         value, end = _value(structure, content, first)
     except (*DAMAGE, struct.error) as error:

@@ -11,6 +11,7 @@ import numpy as np
 
 from corebayes.checkpoint.store import CheckpointError
 from corebayes.coreset import Coreset
+from corebayes.files.reading import printable
 from corebayes.types import Data, Model
 from corebayes.version import __version__
 
@@ -86,7 +87,7 @@ def _difference(name: str, saved: Any, ours: Any) -> str:
 def _short(value: Any) -> str:
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
     text = ", ".join(str(item) for item in items)
-    return text if len(text) <= 300 else text[:297] + "…"
+    return printable(text if len(text) <= 300 else text[:297] + "…")
 
 
 def _data_described(data: Data) -> str:

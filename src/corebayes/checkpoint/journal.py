@@ -8,6 +8,7 @@ construction, and then goes on. Of a pass under way the answer of the shards so 
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import time
@@ -111,10 +112,12 @@ class Journal:
             return
         began = time.monotonic()
         try:
-            if sum(map(len, self.records)) > SEGMENT_BYTES and self._asked == self.num_recorded:
-                self.segments.append(self.store.seal(self.records))
-                self._sealed += len(self.records)
-                self.records = []
+            while sum(map(len, self.records)) > SEGMENT_BYTES and self._asked == self.num_recorded:
+                ends = itertools.accumulate(map(len, self.records))
+                number = next(k for k, end in enumerate(ends, 1) if end > SEGMENT_BYTES)
+                self.segments.append(self.store.seal(self.records[:number]))
+                self._sealed += number
+                self.records = self.records[number:]
             under = self._under and self._under.done and self._record(self._under)
             records = [*self.records, under] if under else self.records
             self.store.save(self.header, self.segments, records)

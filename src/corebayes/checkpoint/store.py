@@ -23,11 +23,14 @@ from typing import Any, NamedTuple
 
 from corebayes.data.sizes import written
 from corebayes.files.atomic import write_atomically
+from corebayes.files.reading import check_regular, first_line
 
 MAGIC = b"corebayes checkpoint 1\n"
 HASH_BYTES = 32
-# Records go to a new file when they have four megabytes.
-MAX_BYTES = 1 << 28
+# Records have four megabytes at most and go to a new file when they have as many together.
+MAX_BYTES = 1 << 25
+# Lists within lists take thirty times their JSON in memory.
+MAX_HEADER_BYTES = 1 << 21
 NUM_KEPT = 2
 LENGTH = struct.Struct("<Q")
 GENERATION = re.compile(r"checkpoint-(\d{8,})\.cb")
@@ -122,12 +125,14 @@ class Store:
     def _read(self, path: Path) -> Saved:
         first, *records = _frames(path) or [b""]
         try:
+            if len(first) > MAX_HEADER_BYTES:
+                raise ValueError(f"its header has {written(len(first))}")
             header = json.loads(first)
             segments = [Segment(str(name), int(count)) for name, count in header.pop("segments")]
             if not all(OURS.fullmatch(segment.name) for segment in segments):
                 raise ValueError("it names files that are none of a checkpoint's")
         except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}") from error
+            raise CheckpointError(f"{path} is damaged: {first_line(error)}") from error
         return Saved(header, segments, records)
 
     def _without_damage(self, path: Path, saved: Saved) -> Saved:
@@ -170,6 +175,10 @@ def _file(frames: list[bytes]) -> bytes:
 
 def _frames(path: Path) -> list[bytes]:
     """The frames of a file that has its hash."""
+    try:
+        check_regular(path)
+    except ValueError as error:
+        raise CheckpointError(str(error)) from error
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise CheckpointError(f"{path} is no checkpoint that corebayes wrote, or damaged")

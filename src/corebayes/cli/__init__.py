@@ -1,1 +1,1 @@
-"""The command line: `corebayes build | sample | certify | report | reproduce | demo`."""
+"""The command line: `corebayes build | update | merge | refit | sample | certify | report | …`."""

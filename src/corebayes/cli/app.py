@@ -1,4 +1,4 @@
-"""The command line: `corebayes build | sample | certify | report | reproduce | demo`."""
+"""The command line: `corebayes build | update | merge | refit | sample | certify | …`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -20,9 +19,12 @@ from typer import Option
 import corebayes as cb
 from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
+from corebayes.cli import compose, exact
+from corebayes.cli import laplace as laplaces
 from corebayes.cli import report as reports
 from corebayes.cli import reproduce as experiments
 from corebayes.cli import sample as samples
+from corebayes.cli.built import described, print_build
 from corebayes.cli.inputs import (
     METHODS,
     MODELS,
@@ -36,6 +38,7 @@ from corebayes.cli.inputs import (
 )
 from corebayes.cli.options import (
     Counts,
+    Duplicates,
     Features,
     Formula,
     Json,
@@ -52,9 +55,9 @@ from corebayes.cli.options import (
     print_json,
     read,
 )
-from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.files.outputs import probe_output, write_or_keep
+from corebayes.files.reading import printable
 from corebayes.rows import Rows
 from corebayes.watch.interrupts import exit_code, is_interrupt
 from corebayes.watch.logs import JsonLines, logger, write_lines
@@ -130,10 +133,12 @@ def build(
     target: Target = None,
     features: Features = None,
     counts: Counts = None,
+    duplicates: Duplicates = None,
     formula: Formula = None,
     intercept: Annotated[bool, Option("--intercept", help="Append a column of ones.")] = False,
     size: Annotated[int | None, Option(help="How many rows to keep.")] = None,
     tol: Annotated[float | None, Option(help="Grow until KL is certified below this.")] = None,
+    reserve: Annotated[int | None, Option(help="Rows to keep for update and merge.")] = None,
     method: Annotated[
         str, Option(help=f"One of {', '.join(METHODS)}.", autocompletion=lambda: list(METHODS))
     ] = "annealed-sparse-vi",
@@ -188,7 +193,7 @@ def build(
     construction = make_method(method)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
-    columns = Columns(target, split(features), counts, on_bad, formula)
+    columns = Columns(target, split(features), counts, on_bad, formula, None, duplicates)
     data = read(rows, columns)
     bayes = with_groups(bayes, data, options, name=model)
     _announce(data, construction, size)
@@ -198,6 +203,7 @@ def build(
             data,
             size=size,
             tol=tol,
+            reserve=reserve,
             method=construction,
             seed=seed,
             start=earlier,
@@ -214,7 +220,7 @@ def build(
     }
     coreset = replace(coreset, provenance=provenance)
     write_or_keep(coreset.save, out, f"the coreset of {coreset.size} rows", beside=checkpoint)
-    _print_build(_described(coreset, out), as_json=as_json)
+    print_build(described(coreset, out), as_json=as_json)
     if coreset.reason == "interrupted":
         again = "" if checkpoint is None else "; the same command goes on from the checkpoint"
         raise _Interrupted(f"interrupted, the {coreset.size} rows so far are in {out}{again}")
@@ -222,6 +228,11 @@ def build(
 
 app.command(epilog=samples.EXAMPLE)(samples.sample)
 app.command(epilog=certificates.EXAMPLE)(certificates.certify)
+for command, example in compose.COMMANDS.items():
+    app.command(epilog=example)(command)
+for example, command in exact.COMMANDS.items():
+    app.command(epilog=example)(command)
+app.command(epilog=laplaces.EXAMPLE)(laplaces.laplace)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 
@@ -274,47 +285,6 @@ def _announce(data: Rows, construction: Any, size: int | None) -> None:
     )
 
 
-def _described(coreset: Coreset, out: Path) -> dict[str, Any]:
-    last = coreset.trace[-1] if coreset.trace else {}
-    kl = last.get("kl")
-    if kl is not None and not math.isfinite(kl):
-        # JSON has no infinity.
-        kl = None
-    return {
-        "command": "build",
-        "out": str(out),
-        "size": coreset.size,
-        "num_rows": coreset.num_rows,
-        "total_count": coreset.total_count,
-        "model": type(coreset.model).__name__,
-        "parameters": list(coreset.model.parameter_names),
-        "reason": coreset.reason,
-        "kl": kl,
-        "kl_se": None if kl is None else last.get("kl_se"),
-        "seed": coreset.provenance.get("seed"),
-        "seconds": coreset.provenance.get("seconds"),
-        "passes": coreset.provenance.get("passes"),
-    }
-
-
-def _print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(**description)
-        return
-    console = make_console()
-    size, num_rows = description["size"], description["num_rows"]
-    console.print(f"{size:,} of {num_rows:,} rows are in {description['out']}", style="bold")
-    console.print(f"  model    {description['model']}, {len(description['parameters'])} parameters")
-    console.print(f"  stopped  {description['reason']}", soft_wrap=True)
-    if description["kl"] is not None:
-        console.print(
-            f"  left     {description['kl']:.2g} nats to fit in the tangent space; "
-            "`corebayes certify` measures KL",
-            soft_wrap=True,
-        )
-    console.print(f"  time     {description['seconds']:.2f} s")
-
-
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
     if any(isinstance(handler.formatter, JsonLines) for handler in logger.handlers):
         logger.warning(_one_line(str(message)))
@@ -340,9 +310,6 @@ def _sentence(error: BaseException) -> str:
 
 def _one_line(text: str) -> str:
     """On one line, with the arguments of Python as options."""
-    text = re.sub(r'\b(on_bad|target|features|counts|memory)="(\w+)"', _as_option, text)
-    return " ".join(text.split())
-
-
-def _as_option(found: re.Match[str]) -> str:
-    return f"--{found[1].replace('_', '-')} {found[2]}"
+    options = r'\b(on_bad|target|features|counts|memory)="(\w+)"'
+    text = re.sub(options, lambda found: f"--{found[1].replace('_', '-')} {found[2]}", text)
+    return printable(" ".join(text.split()))

@@ -37,7 +37,7 @@ def certify(
     features: Features = None,
     counts: Counts = None,
     formula: Formula = None,
-    draws: Annotated[int, Option(help="Fresh draws to measure on.")] = 1000,
+    draws: Annotated[int, Option(help="Fresh draws, at most.")] = 4000,
     tol: Annotated[float, Option(help="Largest KL, in nats, to certify.")] = 0.02,
     seed: Seed = 1,
     workers: Workers = None,

@@ -45,7 +45,7 @@ def run_demo(
 ) -> dict[str, Any]:
     """Run everything, say what happens, write `demo.png` into `out`; the figures as plain numbers.
 
-    Cost: the build, one of several smaller sizes, one pass at 1,000 draws to certify, about eight
+    Cost: the build, one of several smaller sizes, a pass or two to certify, about eight
     for the full posterior.
     """
     probe_folder(out)
@@ -73,7 +73,7 @@ def run_demo(
     draws = timed("sample", lambda: _coreset_draws(coreset, seed))
     tell("sample", "sample    NUTS on the coreset: 4 chains of 1,000 draws")
     certificate = timed("certify", lambda: cb.certify(coreset, data, seed=seed + 1))
-    tell("certify", "certify   one pass over all rows at 1,000 fresh draws")
+    tell("certify", "certify   all rows at fresh draws, until the verdict is clear")
     full = timed("full", lambda: full_posterior(model, data))
     tell("full", "compare   Laplace fit of the posterior of all rows")
     say(f"\n{certificate.verdict}\n")

@@ -17,7 +17,8 @@ from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import as_limit
 from corebayes.data.npy_header import check_archive
-from corebayes.data.parquet_files import is_address
+from corebayes.data.parquet_files import is_address, read_parquet
+from corebayes.files.reading import check_regular, first_line
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, rows_of, stored_design
 from corebayes.formula.tokens import shorten
@@ -48,10 +49,12 @@ class Columns(NamedTuple):
     formula: str | None = None
     design: Design | None = None
     """Of the formula a coreset was built with; the text of that formula is for people."""
+    duplicates: str | None = None
 
     def named(self) -> dict[str, Any]:
         """The arguments of `open_rows`."""
-        return {name: getattr(self, name) for name in ("target", "features", "counts", "on_bad")}
+        names = ("target", "features", "counts", "on_bad", "duplicates")
+        return {name: getattr(self, name) for name in names}
 
     def stored(self) -> dict[str, Any]:
         """What a coreset keeps of it; the design is kept beside it."""
@@ -180,7 +183,9 @@ def _is_stored(name: str, value: Any) -> bool:
     """Whether a file may say this about its columns."""
     if name == "features":
         return isinstance(value, list) and all(isinstance(entry, str) for entry in value)  # pyright: ignore
-    return name in ("target", "counts", "on_bad", "formula") and isinstance(value, str)
+    return name in ("target", "counts", "on_bad", "formula", "duplicates") and isinstance(
+        value, str
+    )
 
 
 def split(names: str | None) -> list[str] | None:
@@ -214,16 +219,15 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
     """The design that a formula makes of a table, which is held in memory."""
     if columns.target is not None or columns.features is not None:
         raise ValueError("--formula names the target and the features: leave out --target and co.")
+    if columns.duplicates is not None:
+        raise ValueError("--formula makes rows of its own: leave out --duplicates")
     if columns.on_bad != "raise":
         raise ValueError("--formula needs complete rows: leave out --on-bad")
     if path.suffix not in (".csv", ".parquet") and not path.is_dir():
         raise ValueError(f"--formula is for tables with names, .csv or .parquet, not {path}")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    if path.suffix == ".csv":
-        table = _read_csv(path)
-    else:
-        table = import_pyarrow("pyarrow.parquet").read_table(path)
+    table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path))
     if columns.formula is not None:
         return design_rows(columns.formula, table, counts=columns.counts)
     assert columns.design is not None
@@ -232,11 +236,11 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
 
 def _read_csv(path: Path) -> Any:
     pyarrow = import_pyarrow()
+    check_regular(path)
     try:
         return import_pyarrow("pyarrow.csv").read_csv(path)
     except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"cannot read {path} as csv: {reason}") from error
+        raise ValueError(f"cannot read {path} as csv: {first_line(error)}") from error
 
 
 def _read_npz(path: Path, columns: Columns) -> Rows:
@@ -254,19 +258,19 @@ def _read_npz(path: Path, columns: Columns) -> Rows:
             raise ValueError(f"{path} has no array {columns.counts!r}, only {', '.join(arrays)}")
         counts = arrays[columns.counts]
     source = (arrays["X"], arrays["y"]) if "y" in arrays else arrays["X"]
-    return open_rows(source, counts=counts, on_bad=columns.on_bad)
+    return open_rows(source, counts=counts, on_bad=columns.on_bad, duplicates=columns.duplicates)
 
 
 def _load_numpy(path: Path) -> dict[str, Any]:
     """The arrays of a .npz. Pickled objects are never loaded."""
+    check_regular(path)
     try:
         with path.open("rb") as file:
             check_archive(file, as_limit())
             return dict(np.load(file, allow_pickle=False))
     except Exception as error:
         # A damaged file makes NumPy stumble in many ways that mean the same to the caller.
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"cannot read {path} as npz: {reason:.300}") from error
+        raise ValueError(f"cannot read {path} as npz: {first_line(error)}") from error
 
 
 def _named(name: str, choices: dict[str, Any], kind: str) -> Any:

@@ -27,6 +27,9 @@ Features = Annotated[
     str | None, Option(help="Columns to predict from, as a,b,c.", show_default="all others")
 ]
 Counts = Annotated[str | None, Option(help="Column that says how often a row counts.")]
+Duplicates = Annotated[
+    str | None, Option(help="`count`: repeated rows become counts, if the distinct ones fit.")
+]
 Formula = Annotated[str | None, Option(help="In the place of these: 'y ~ x1 + log(x2) + C(g)'.")]
 OnBad = Annotated[str, Option(help="Rows with missing values: raise (an error) or drop.")]
 Seed = Annotated[int, Option(help="The same seed gives the same result.")]

@@ -15,6 +15,7 @@ import corebayes as cb
 from corebayes.cli.options import CoresetFile, Json, Seed, make_console, print_json
 from corebayes.files.atomic import replacing
 from corebayes.files.outputs import ROOM, probe_output, write_or_keep
+from corebayes.files.reading import printable
 from corebayes.report.summary import summarise
 from corebayes.watch.steps import show_steps
 
@@ -44,7 +45,7 @@ def sample(
     if out is not None:
         # Eight bytes for every number of a draw, of which seven say how it went.
         probe_output(out, ".nc", num_bytes=ROOM + 8 * draws * chains * (loaded.model.dim + 7))
-        _import_netcdf()
+        import_netcdf()
     began = time.perf_counter()
     with show_steps() as steps:
         steps.begin("sampling the coreset posterior")
@@ -59,7 +60,7 @@ def sample(
         )
     seconds = time.perf_counter() - began
     if out is not None:
-        write_or_keep(partial(_write_netcdf, draw_data), out, "the file of draws")
+        write_or_keep(partial(write_netcdf, draw_data), out, "the file of draws")
     parameters = summarise(draw_data.posterior)
     divergences = int(draw_data.sample_stats["diverging"].sum())
     worth = {name: draw_data.attrs[name] for name in WORTH}
@@ -78,7 +79,7 @@ def sample(
         )
         return
     console = make_console()
-    console.print(_summary_table(parameters))
+    console.print(summary_table(parameters))
     console.print(
         f"{worth['sampler']} of {draws:,} draws: {_in_words(worth, divergences, seconds)}"
     )
@@ -98,7 +99,7 @@ def _or_none(value: Any) -> Any:
     return None if value != value else value
 
 
-def _summary_table(parameters: list[dict[str, Any]]) -> Table:
+def summary_table(parameters: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("parameter")
     for name in list(parameters[0])[1:]:
@@ -106,11 +107,11 @@ def _summary_table(parameters: list[dict[str, Any]]) -> Table:
     for entry in parameters:
         name, mean, sd, low, high, ess, rhat = entry.values()
         cells = [f"{value:.4g}" for value in (mean, sd, low, high)]
-        table.add_row(name, *cells, f"{ess:,.0f}", f"{rhat:.3f}")
+        table.add_row(printable(name), *cells, f"{ess:,.0f}", f"{rhat:.3f}")
     return table
 
 
-def _import_netcdf() -> None:
+def import_netcdf() -> None:
     """Before there are draws to write."""
     try:
         importlib.import_module("h5netcdf")
@@ -119,6 +120,6 @@ def _import_netcdf() -> None:
         raise
 
 
-def _write_netcdf(draw_data: Any, out: Path) -> None:
+def write_netcdf(draw_data: Any, out: Path) -> None:
     with replacing(out) as path:
         draw_data.to_netcdf(str(path))

@@ -90,7 +90,7 @@ class GroupedPursuit(Construction):
     to six passes of N·p² flops, then a pursuit of M·P² flops a round, P = p(p + 3)/2.
     """
 
-    style = Style("#B2452E", "P")
+    style = Style("#B2452E", "d")
 
     pool_rows: int | None = None
 

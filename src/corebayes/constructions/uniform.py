@@ -45,7 +45,7 @@ class Uniform(Construction):
 def _draw_rows(rng: Rng, problem: Problem, number: int) -> Indices:
     """Row numbers in proportion to the counts: by inverting their running sum."""
     data = problem.data
-    if data.total_count == data.num_rows:
+    if data.template.counts is None:
         return rng.integers(data.num_rows, size=number)
     positions = np.sort(rng.uniform(0.0, data.total_count, size=number))
     # Where the sum stands after every row: N numbers.

@@ -13,9 +13,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.coreset.sources import check_sources
 from corebayes.models.gaussian import GaussianMean
 from corebayes.models.glm import GLM
-from corebayes.types import Block
+from corebayes.types import Block, WeightedPoints
 
 # Beyond this, float64 cannot count rows one by one.
 MAX_ROWS = 2**53
@@ -39,6 +40,21 @@ def check_parts(coreset: Any, *, as_built: bool = False) -> None:
     _check_rows(coreset)
     _check_totals(coreset)
     _check_model(coreset)
+    check_sources(coreset)
+    _check_reserve(coreset, as_built=as_built)
+
+
+def _check_reserve(coreset: Any, *, as_built: bool) -> None:
+    """The reserve is a coreset of the same rows."""
+    reserve = coreset.reserve
+    if reserve is None:
+        return
+    if not isinstance(reserve, WeightedPoints):
+        raise TypeError("the coreset's reserve must be weighted points, or None")
+    try:
+        check_parts(coreset.finest, as_built=as_built)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"in its reserve: {error}") from error
 
 
 def has_learned_rows(coreset: Any) -> bool:
@@ -177,8 +193,12 @@ def _check_model(coreset: Any) -> None:
         raise ValueError(f"of the {len(names):,} parameters only {len(set(names)):,} names differ")
     regression = isinstance(model, GLM)
     wanted = {"X": 2, "y": 1} if regression else {"X": 2}
-    if {name: values.ndim for name, values in rows.fields.items()} != wanted:
-        raise ValueError(f"the rows of a {kind} have {' and '.join(wanted)}, and nothing else")
+    # Beside these a row may have numbers that the model passes over: its fold, its unit.
+    shapes = {n: values.ndim for n, values in rows.fields.items() if n in wanted or values.ndim > 1}
+    if shapes != wanted:
+        raise ValueError(
+            f"the rows of a {kind} have {' and '.join(wanted)}, and beside them single numbers only"
+        )
     intercept = regression and bool(model.intercept)
     if rows.X.shape[1] + intercept != model.dim:
         raise ValueError(

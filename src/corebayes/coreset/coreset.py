@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
 from corebayes.coreset.check import check_parts
-from corebayes.coreset.files import CorruptFile, first_line, read_coreset, write_coreset
+from corebayes.coreset.files import CorruptFile, read_coreset, write_coreset
+from corebayes.coreset.sources import Source, origins_of, sources_of
+from corebayes.files.reading import first_line
 from corebayes.types import Array, Block, Indices, Model, WeightedPoints
 
 
@@ -30,6 +32,9 @@ class Coreset:
     reason: str = ""
     trace: tuple[dict[str, Any], ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    reserve: WeightedPoints | None = field(default=None, repr=False)
+    """More rows, with weights of their own, that stand for the data more finely than these: what
+    `update` and `merge` go on from. None when there are no finer ones."""
 
     @property
     def size(self) -> int:
@@ -38,6 +43,23 @@ class Coreset:
     @property
     def points(self) -> WeightedPoints:
         return WeightedPoints(self.indices, self.rows, self.weights)
+
+    @property
+    def finest(self) -> Coreset:
+        """The reserve as a coreset, or this one without a reserve."""
+        if self.reserve is None:
+            return self
+        return replace(self, **self.reserve._asdict(), reserve=None)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The tables that it stands for, in the order of its row numbers."""
+        return sources_of(self)
+
+    @property
+    def origins(self) -> list[tuple[str, int]]:
+        """For every row the name of its source and its number there."""
+        return origins_of(self.sources, self.indices)
 
     def __len__(self) -> int:
         return self.size

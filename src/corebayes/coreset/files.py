@@ -2,7 +2,8 @@
 
 The table has the columns `row_id` and `weight`, then one for every feature, the target and
 whatever other numbers a row has, and `count` where rows count more than once; any tool that
-reads Parquet reads it. Model, trace and provenance are JSON under the key `corebayes` of the
+reads Parquet reads it. Rows that are only in the reserve have the weight zero, and there is a
+column `reserve_weight`. Model, trace and provenance are JSON under the key `corebayes` of the
 schema's metadata, with a SHA-256 of that JSON and of every column. Nothing in a file is ever
 executed, and a file that does not hold exactly what was written is refused. The sum has no key: it
 tells accidents, not forgeries, so what is loaded is checked like anything that a stranger wrote.
@@ -25,11 +26,14 @@ from corebayes.data.footer import FOOTER_SHARE, check_pages, footer_bytes
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import FileLimitError, as_limit, check_within
 from corebayes.files.atomic import write_atomically
-from corebayes.models import BUILT_IN, MixedRegression, from_config
-from corebayes.types import Block, Model
+from corebayes.files.reading import check_regular, first_line, printable
+from corebayes.models import BUILT_IN, UNITS, MixedRegression, from_config
+from corebayes.types import Block, Model, WeightedPoints
 
 FORMAT = 1
 KEY = b"corebayes"
+# Names of columns that no feature can have in a file.
+RESERVED = ("row_id", "weight", "count", "reserve_weight")
 # Columns in memory at once beside the table: as decoded, as bytes, and as part of a field.
 COPIES_OF_A_COLUMN = 3
 # A prior and its covariance hold so many d × d matrices.
@@ -38,7 +42,7 @@ PRIOR_MATRICES = 4
 CONTAINER_BYTES = 1000
 
 # Models that a file can hold.
-REBUILT = (*BUILT_IN, MixedRegression.__name__)
+REBUILT = (*BUILT_IN, MixedRegression.__name__, UNITS)
 
 Columns = Mapping[str, NDArray[Any]]
 Content = dict[str, Any]
@@ -54,19 +58,22 @@ def write_coreset(coreset: Any, path: str | os.PathLike[str]) -> None:
     Columns are called as `provenance["column_names"]` and `provenance["target_name"]` say, else
     x0, x1, … and y. A model without `config()` is saved by its name only: see `load`.
     """
+    points, reserve_weights = _with_reserve(coreset)
     fields = layout.plan(
-        coreset.rows,
+        points.rows,
         column_names=coreset.provenance.get("column_names") or (),
         target_name=coreset.provenance.get("target_name") or "y",
-        reserved=("row_id", "weight", "count"),
+        reserved=RESERVED,
     )
     columns: dict[str, NDArray[Any]] = {
-        "row_id": coreset.indices.astype(np.int64),
-        "weight": coreset.weights.astype(np.float64),
-        **layout.flatten(coreset.rows, fields),
+        "row_id": points.indices.astype(np.int64),
+        "weight": points.weights.astype(np.float64),
+        **layout.flatten(points.rows, fields),
     }
-    if coreset.rows.counts is not None:
-        columns["count"] = coreset.rows.counts
+    if points.rows.counts is not None:
+        columns["count"] = points.rows.counts
+    if reserve_weights is not None:
+        columns["reserve_weight"] = reserve_weights
     content: Content = {
         "format": FORMAT,
         "fields": [field._asdict() for field in fields],
@@ -89,10 +96,21 @@ def read_coreset(
     model = _rebuild_model(path, content.get("model"), model, num_bytes)
     try:
         fields = _fields(content["fields"], columns)
+        points = WeightedPoints(
+            columns["row_id"].astype(np.int64, casting="safe"),
+            Block(layout.restore(columns, fields), columns.get("count")),
+            columns["weight"].astype(np.float64, casting="safe"),
+        )
+        reserve = None
+        if "reserve_weight" in columns:
+            weights = columns["reserve_weight"].astype(np.float64, casting="safe")
+            ordered = points.at(weights).take(np.argsort(points.indices))
+            reserve, points = ordered.nonzero(), points.nonzero()
         return {
-            "indices": columns["row_id"].astype(np.int64, casting="safe"),
-            "weights": columns["weight"].astype(np.float64, casting="safe"),
-            "rows": Block(layout.restore(columns, fields), columns.get("count")),
+            "indices": points.indices,
+            "weights": points.weights,
+            "rows": points.rows,
+            "reserve": reserve,
             "model": model,
             "num_rows": content["num_rows"],
             "total_count": content["total_count"],
@@ -104,6 +122,18 @@ def read_coreset(
         raise CorruptFile(f"{path} does not hold a valid coreset: {first_line(error)}") from error
 
 
+def _with_reserve(coreset: Any) -> tuple[WeightedPoints, NDArray[Any] | None]:
+    """All rows of the file with their weights, and their weights in the reserve."""
+    points, reserve = coreset.points, coreset.reserve
+    if reserve is None:
+        return points, None
+    more = np.flatnonzero(~np.isin(reserve.indices, points.indices))
+    others = reserve.take(more)
+    both = points.append(others.at(np.zeros(more.size)))
+    known = dict(zip(reserve.indices.tolist(), reserve.weights.tolist(), strict=True))
+    return both, np.array([known.get(number, 0.0) for number in both.indices.tolist()])
+
+
 def _fields(described: Any, columns: Columns) -> list[layout.Field]:
     """The fields of the rows; together they have every column of the table once."""
     fields = [
@@ -111,7 +141,7 @@ def _fields(described: Any, columns: Columns) -> list[layout.Field]:
         for field in described
     ]
     names = [name for field in fields for name in field.columns]
-    others = {"row_id", "weight", *({"count"} & columns.keys())}
+    others = {"row_id", "weight", *({"count", "reserve_weight"} & columns.keys())}
     if len(names) != len(columns) - len(others) or {*names, *others} != set(columns):
         raise ValueError("its fields are not made of the columns that it has, each once")
     if len({field.name for field in fields}) < len(fields):
@@ -142,13 +172,13 @@ def _rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Mo
     if model is not None:
         if type(model).__name__ != name or model.dim != dim:
             raise ValueError(
-                f"{path} is for a {_printable(name)} with {dim} parameters, "
+                f"{path} is for a {printable(name)} with {dim} parameters, "
                 f"not for a {type(model).__name__} with {model.dim}"
             )
         return model
     if config is None or name not in REBUILT:
         raise ValueError(
-            f"{path} is for a {_printable(name)}, whose functions a file cannot hold: "
+            f"{path} is for a {printable(name)}, whose functions a file cannot hold: "
             "pass the model as well, load(path, model=...)"
         )
     try:
@@ -201,11 +231,12 @@ def _to_arrow(pyarrow: Any, values: NDArray[Any]) -> Any:
 
 def _read(path: str | os.PathLike[str], limit: int) -> tuple[Content, Columns]:
     """JSON and columns of a file whose SHA-256 is right."""
-    try:
-        file = open(path, "rb")  # noqa: SIM115 - closed below; only this line may find no file
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no coreset file {path}") from None
-    with file:
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no coreset file {path}")
+    check_regular(path)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder, and no coreset file")
+    with open(path, "rb") as file:
         if file.read(4) != b"PAR1":
             raise CorruptFile(f"{path} is not a Parquet file, so no coreset that `save` wrote")
         # Whatever a damaged file makes the reader stumble over, it means the same to the caller.
@@ -245,7 +276,7 @@ def _opened(path: Any, file: BinaryIO, limit: int) -> Any:
     for column in source.schema_arrow:
         kind = column.type
         if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
-            raise ValueError(f"a column holds {_printable(str(kind))[:100]}, not numbers")
+            raise ValueError(f"a column holds {printable(str(kind))[:100]}, not numbers")
     rows, columns = source.metadata.num_rows, source.metadata.num_columns
     what = f"{path} has {rows:,} rows of {columns:,} columns"
     check_within(limit, 8 * rows * (columns + COPIES_OF_A_COLUMN), what)
@@ -285,17 +316,6 @@ def _decoded(source: Any) -> Columns:
         if columns[name].size != source.metadata.num_rows:
             raise ValueError("a column does not have as many rows as the file says")
     return columns
-
-
-def first_line(error: Exception) -> str:
-    """The first line of a message, which may quote what is in the file."""
-    text = f"there is no entry {error}" if isinstance(error, LookupError) else str(error)
-    return _printable((text.splitlines() or [type(error).__name__])[0][:300])
-
-
-def _printable(text: str) -> str:
-    """Without what would move a terminal's cursor."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _digest(content: Content, columns: Columns) -> str:

@@ -11,6 +11,7 @@ from corebayes.data.arrays import ArrayData
 from corebayes.data.blocks import is_blocks, open_blocks
 from corebayes.data.checks import check_lengths
 from corebayes.data.columns import find, from_frame
+from corebayes.data.joined import join
 from corebayes.data.npy_files import is_npy, open_npy
 from corebayes.data.parquet_files import is_parquet, open_parquet
 from corebayes.data.queries import is_query, used_columns
@@ -29,6 +30,10 @@ def open_table(
         if isinstance(source, ArrayData):
             check_lengths(source)
         return source
+    if _is_several(source, target):
+        if counts is not None and not isinstance(counts, str):
+            raise ValueError("counts of several sources must be a column that each of them has")
+        return join([_of_several(one, target, features, counts, tally) for one in source])
     stored = _open(source, target, features, counts, tally)
     if stored is None:
         data = _enter(source, target, features, counts)
@@ -42,6 +47,31 @@ def open_table(
             f"the numbers of rows differ: X has {num_rows:,}, counts has {stored.counts.size:,}"
         )
     return stored
+
+
+def _is_several(source: Any, target: Any) -> TypeGuard[list[Any]]:
+    """A list of pairs, of opened rows, of frames with a target, or of these and of paths.
+
+    Paths alone are files of one kind; a list of two arrays or frames without a target is a pair.
+    """
+    if not isinstance(source, list) or not source:
+        return False
+    kinds = [_kind_of_source(one, target) for one in cast("list[Any]", source)]
+    return "no" not in kinds and set(kinds) != {"path"}
+
+
+def _kind_of_source(one: Any, target: Any) -> str:
+    if path_of(one) is not None:
+        return "path"
+    whole = is_table(one) or isinstance(one, tuple)
+    return "rows" if whole or (target is not None and frames.as_frame(one) is not None) else "no"
+
+
+def _of_several(one: Any, target: Any, features: Any, counts: Any, tally: Tally) -> Table:
+    """Names of columns are for those that have names."""
+    if is_table(one) or isinstance(one, tuple):
+        return open_table(one, None, None, None, tally)
+    return open_table(one, target, features, counts, tally)
 
 
 def _open(

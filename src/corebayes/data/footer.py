@@ -7,10 +7,10 @@ and a page of a kilobyte may say that it unpacks to a gigabyte.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Collection, Iterator
+from typing import Any, BinaryIO, NoReturn
 
-from corebayes.data.limits import FileLimitError
+from corebayes.data.limits import FileLimitError, as_limit, check_unpacked
 from corebayes.data.sizes import written
 from corebayes.data.thrift import I32, LIST, Compact
 
@@ -21,6 +21,10 @@ DATA_FOOTER_BYTES, DATA_COLUMNS = 1 << 25, 20_000
 # A page header is some 50 bytes; dictionary, levels and values of a column are two numbers a row.
 HEADER_BYTES, PAGE_BYTES_OF_A_ROW, PAGE_SLACK, MAX_PAGES = 1 << 13, 16, 1 << 20, 100_000
 UNCOMPRESSED = 0
+# How many times its bytes a chunk can unpack to; packed in another way, any number of times.
+MOST_TIMES = {"UNCOMPRESSED": 1, "SNAPPY": 24, "LZ4": 256}
+# What a chunk may unpack to without a look at its pages.
+LITTLE_BYTES = 1 << 25
 
 
 def footer_bytes(file: BinaryIO) -> int:
@@ -88,9 +92,31 @@ def check_pages(file: BinaryIO) -> None:
                     if num_pages > MAX_PAGES:
                         raise ValueError(f"it has more than {MAX_PAGES:,} pages")
             if unpacked > PAGE_SLACK + PAGE_BYTES_OF_A_ROW * num_rows:
-                raise ValueError(
-                    f"a column of {num_rows:,} rows is said to unpack to {written(unpacked)}"
-                )
+                _refuse(num_rows, unpacked)
+
+
+def check_data_pages(path: str, metadata: Any, names: Collection[str]) -> None:
+    """Refuse columns of numbers whose pages unpack to more than their rows, and texts that unpack
+    from next to nothing. Cost: a small read for every page of the chunks that could be such."""
+    with open(path, "rb") as file:
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            fair = PAGE_SLACK + PAGE_BYTES_OF_A_ROW * group.num_rows
+            for chunk in map(group.column, range(group.num_columns)):
+                size = chunk.total_compressed_size
+                times = MOST_TIMES.get(chunk.compression, 1 << 15)
+                if chunk.path_in_schema not in names or size * times <= max(fair, LITTLE_BYTES):
+                    continue
+                place = chunk.dictionary_page_offset or chunk.data_page_offset
+                unpacked = sum(_page_sizes(file, place, size))
+                if chunk.physical_type.endswith("BYTE_ARRAY"):
+                    check_unpacked(as_limit(), size, unpacked)
+                elif unpacked > fair:
+                    _refuse(group.num_rows, unpacked)
+
+
+def _refuse(num_rows: int, unpacked: int) -> NoReturn:
+    raise ValueError(f"a column of {num_rows:,} rows is said to unpack to {written(unpacked)}")
 
 
 def _page_sizes(file: BinaryIO, start: int, length: int) -> Iterator[int]:

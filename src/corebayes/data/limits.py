@@ -9,6 +9,10 @@ from corebayes.data.sizes import num_bytes, written
 DEFAULT_LIMIT, VARIABLE = "100MB", "COREBAYES_LIMIT"
 
 
+# Numbers are packed to a hundredth of their size at most; a bomb of zeros, to a thousandth.
+USUAL_RATIO = 100
+
+
 class FileLimitError(ValueError):
     """A file says that it holds more than may be read."""
 
@@ -29,3 +33,12 @@ def check_within(limit: int, needed: int, what: str) -> None:
             f'{written(limit)}: if you trust the file, raise it (limit="{more}", or '
             f"{VARIABLE}={more} on the command line)"
         )
+
+
+def check_unpacked(limit: int, packed: int, unpacked: int) -> None:
+    """Refuse what unpacks from next to nothing to more than the limit.
+
+    What is packed as data may be is read whatever its size, since it is there.
+    """
+    if unpacked > USUAL_RATIO * packed:
+        check_within(limit, unpacked, f"{packed:,} bytes unpack to {unpacked:,}")

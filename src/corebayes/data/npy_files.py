@@ -15,6 +15,7 @@ from corebayes.data.columns import choose_roles, find
 from corebayes.data.npy import FileArray, NpySource, Stored
 from corebayes.data.npy_header import read_header
 from corebayes.data.watch import WatchedFile, path_of
+from corebayes.files.reading import check_regular, first_line
 
 
 def is_npy(source: Any) -> bool:
@@ -138,13 +139,13 @@ def _open_file(path: str) -> FileArray:
     """Where a .npy file has its numbers. Pickled objects are never loaded."""
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no file {path}")
+    check_regular(path)
     try:
         with open(path, "rb") as file:
             shape, fortran, dtype, offset = read_header(file, os.path.getsize(path))
     except Exception as error:
         # A damaged file makes NumPy stumble in many ways that mean the same to the caller.
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"cannot read {path} as npy: {reason:.300}") from error
+        raise ValueError(f"cannot read {path} as npy: {first_line(error)}") from error
     if not shape:
         raise ValueError(f"cannot read {path} as npy: it holds one number and no rows")
     order = range(len(shape)) if fortran else range(len(shape) - 1, -1, -1)

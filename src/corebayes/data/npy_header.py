@@ -10,13 +10,11 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
-from corebayes.data.limits import check_within
+from corebayes.data.limits import check_unpacked
 
 # NumPy itself trusts no header above 10,000 bytes, but reads it first.
 HEADER_BYTES = 1 << 14
 MEMBERS_BYTES = 1 << 17
-# Numbers are packed to a hundredth of their size at most; a bomb of zeros, to a thousandth.
-USUAL_RATIO = 100
 
 
 class Header(NamedTuple):
@@ -53,18 +51,13 @@ def read_header(file: BinaryIO, num_bytes: int) -> Header:
 
 
 def check_archive(file: BinaryIO, limit: int) -> None:
-    """Refuse a .npz whose arrays say more than their members hold, or unpack from next to nothing.
-
-    Arrays that are packed as data may be are read whatever their size, since they are there.
-    """
+    """Refuse a .npz whose arrays say more than their members hold, or that is a bomb."""
     size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(cast(BinaryIO, _ShortReads(file))) as archive:
         members = archive.infolist()
         # Members may overlap, so what they say together is no measure of what is there.
         packed = min(size, sum(member.compress_size for member in members))
-        unpacked = sum(member.file_size for member in members)
-        if unpacked > USUAL_RATIO * packed:
-            check_within(limit, unpacked, f"{packed:,} bytes unpack to {unpacked:,}")
+        check_unpacked(limit, packed, sum(member.file_size for member in members))
         for member in members:
             if member.filename.endswith(".npy"):
                 with archive.open(member) as stream:

@@ -23,6 +23,7 @@ from corebayes.data.frames import arrow_column, import_pyarrow, side_by_side
 from corebayes.data.stored import PART_ROWS
 from corebayes.data.table import Tally
 from corebayes.data.watch import ChangedDataError, WatchedFile
+from corebayes.files.reading import first_line
 from corebayes.types import Array, Block, Indices
 
 # Column chunks are read through buffers of this size instead of whole.
@@ -99,7 +100,7 @@ class ParquetSource:
         except (import_pyarrow().ArrowException, OSError) as error:
             piece.file.check()
             raise OSError(
-                f"cannot read {_named(groups)} of {piece.file.path}: {reason(error)}"
+                f"cannot read {_named(groups)} of {piece.file.path}: {first_line(error)}"
             ) from error
         finally:
             share = (tally.rows - before) / length
@@ -238,8 +239,3 @@ def _named(groups: tuple[int, ...]) -> str:
     if len(groups) == 1:
         return f"row group {groups[0]}"
     return f"row groups {groups[0]} to {groups[-1]}"
-
-
-def reason(error: Exception) -> str:
-    """The first line of what an error says."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple, cast
 from urllib.request import url2pathname
 
 from corebayes.data.columns import choose_roles, find
-from corebayes.data.footer import check_data_footer
+from corebayes.data.footer import check_data_footer, check_data_pages
 from corebayes.data.frames import arrow_column, check_arrow_type, check_names, import_pyarrow
-from corebayes.data.parquet import ParquetSource, Piece, reason
+from corebayes.data.limits import as_limit, check_unpacked
+from corebayes.data.parquet import ParquetSource, Piece
 from corebayes.data.stored import PART_ROWS
 from corebayes.data.watch import WatchedFile, path_of
+from corebayes.files.reading import check_regular, first_line
 
 SUFFIXES = (".parquet", ".pq")
 
@@ -77,6 +79,21 @@ def open_parquet(
     return ParquetSource(pieces=tuple(pieces), roles=roles, types=types)
 
 
+def read_parquet(path: str) -> Any:
+    """All columns of local files in memory, as an Arrow table; a bomb is refused beforehand."""
+    dataset = _dataset(path)
+    try:
+        num_rows, packed = 0, 0
+        for fragment in dataset.get_fragments():
+            check_data_pages(fragment.path, fragment.metadata, dataset.schema.names)
+            num_rows += fragment.metadata.num_rows
+            packed += os.path.getsize(fragment.path)
+        check_unpacked(as_limit(), packed, 8 * num_rows * len(dataset.schema))
+        return dataset.to_table()
+    except (import_pyarrow().ArrowException, OSError, ValueError) as error:
+        raise type(error)(f"cannot read {path} as parquet: {first_line(error)}") from error
+
+
 def _dataset(source: Any) -> Any:
     """A pyarrow dataset of the files that paths, patterns and folders name, sorted."""
     import_pyarrow()
@@ -94,13 +111,14 @@ def _dataset(source: Any) -> Any:
         options |= {"partitioning": "hive", "partition_base_dir": found[0].folder}
     for file in files if found[0].filesystem is None else []:
         try:
+            check_regular(file)
             check_data_footer(file)
         except (OSError, ValueError) as error:
-            raise ValueError(f"cannot read {file} as parquet: {reason(error)}") from error
+            raise ValueError(f"cannot read {file} as parquet: {first_line(error)}") from error
     try:
         return datasets.dataset(files, **options)
     except (import_pyarrow().ArrowException, OSError) as error:
-        raise ValueError(f"cannot read {files[0]} as parquet: {reason(error)}") from error
+        raise ValueError(f"cannot read {files[0]} as parquet: {first_line(error)}") from error
 
 
 class _Files(NamedTuple):
@@ -140,7 +158,9 @@ def _remote_files(address: Address) -> _Files:
             listed = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
             inside = [entry.path for entry in listed if entry.type == fs.FileType.File]
     except (import_pyarrow().ArrowException, OSError) as error:
-        raise OSError(f"cannot reach {address.scheme}://{address.path}: {reason(error)}") from error
+        raise OSError(
+            f"cannot reach {address.scheme}://{address.path}: {first_line(error)}"
+        ) from error
     if start != address.path:
         pattern = _pattern(path + address.path.removeprefix(start))
         matching = sorted(name for name in inside if pattern.fullmatch(name))
@@ -189,7 +209,7 @@ def _physical_names(fragment: Any) -> tuple[str, ...]:
     try:
         names = tuple(fragment.physical_schema.names)
     except (import_pyarrow().ArrowException, OSError) as error:
-        raise ValueError(f"cannot read {fragment.path} as parquet: {reason(error)}") from error
+        raise ValueError(f"cannot read {fragment.path} as parquet: {first_line(error)}") from error
     check_names(names)
     return names
 
@@ -225,6 +245,11 @@ def _piece(fragment: Any, used: list[str]) -> Piece:
             constants[name] = float(arrow_column(arrow)[0])
     groups = [(group.id, group.num_rows) for group in fragment.row_groups if group.num_rows]
     local = type(fragment.filesystem).__name__ == "LocalFileSystem"
+    if local:
+        try:
+            check_data_pages(fragment.path, fragment.metadata, used)
+        except ValueError as error:
+            raise ValueError(f"cannot read {fragment.path} as parquet: {error}") from error
     file = WatchedFile.open(fragment.path, None if local else fragment.filesystem)
     together = _together(groups)
     return Piece(

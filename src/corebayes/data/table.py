@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from corebayes.types import Block, Indices
 
@@ -71,4 +71,24 @@ class Table(Protocol):
 
     def fingerprint(self, tally: Tally) -> str:
         """A hash of layout and content that changes when the rows do."""
+        ...
+
+
+class RowCheck(Protocol):
+    """A model's question to every row, which answers whether the model has a density for it."""
+
+    @property
+    def key(self) -> Any:
+        """Questions of one key need to be asked once."""
+        ...
+
+    @property
+    def block_rows(self) -> int: ...
+
+    def answer(self, block: Block, numbers: Indices) -> Any: ...
+
+    def merge(self, first: Any, second: Any) -> Any: ...
+
+    def conclude(self, answer: Any, target_name: str) -> None:
+        """An error that names the row, or nothing."""
         ...

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from corebayes.experiments.catalogue import Experiment, Sources, make_experiment
 from corebayes.experiments.measure import METHOD_SEEDS, run_trial
@@ -23,6 +23,7 @@ from corebayes.files.atomic import write_atomically
 
 # What a trial's file must be made with to count.
 FORMAT = 1
+MAX_BYTES = 1 << 22
 # `measure.Outcome` as JSON has it.
 Outcome = dict[str, Any]
 
@@ -92,11 +93,15 @@ class Store:
 
     def read(self, trial: Trial) -> Outcome | None:
         """The outcome, or None if there is none (or it was cut short by another program)."""
+        path = self.path(trial)
         try:
-            kept: Outcome = json.loads(self.path(trial).read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):
+            if path.stat().st_size > MAX_BYTES:
+                return None
+            kept: Any = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, RecursionError, ValueError):
             return None
-        return kept if "rows" in kept and "coresets" in kept else None
+        whole = isinstance(kept, dict) and "rows" in kept and "coresets" in kept
+        return cast(Outcome, kept) if whole else None
 
     def write(self, trial: Trial, outcome: Outcome) -> None:
         write_atomically(self.path(trial), json.dumps(outcome).encode())

@@ -19,6 +19,7 @@ from corebayes.models.prior import Normal
 from corebayes.models.radial_basis import radial_basis
 from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT
 from corebayes.models.student_t import StudentTRegression
+from corebayes.models.units import Units, units_from_config
 
 __all__ = [
     "GLM",
@@ -46,8 +47,14 @@ BUILT_IN: dict[str, type[NormalPriorModel]] = {
 }
 
 
+# A model of rows on units of rows: it is made of another one.
+UNITS = Units.__name__
+
+
 def from_config(name: str, config: Mapping[str, Any]) -> Any:
     """The built-in model of class `name` that gave `config = model.config()`."""
+    if name == UNITS:
+        return units_from_config(config, from_config(str(config["model"]), config["config"]))
     if name == MixedRegression.__name__:
         family = config["family"]
         return MixedRegression.from_config(config, from_config(family["name"], family["config"]))

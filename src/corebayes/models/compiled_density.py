@@ -53,10 +53,10 @@ def density_address(kernel: Kernel, slope_kernel: Kernel) -> int:
     """The address of int64 (uint64 d, double *z, double *gradient, double *value, void *data);
     it returns zero, or a positive number where the density is not finite."""
     kernels = kernel, slope_kernel
-    return compiled_once("density", kernels, _make_density, _c_density).address
+    return compiled_once("density", kernels, _make_density, c_density).address
 
 
-def _c_density(numba: Any, **options: Any) -> Any:
+def c_density(numba: Any, **options: Any) -> Any:
     types = numba.types
     doubles = types.CPointer(types.float64)
     signature = types.int64(types.uint64, doubles, doubles, doubles, types.voidptr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, Self
@@ -18,6 +18,7 @@ from corebayes.models.finite_differences import (
     difference_hessian,
     difference_jacobian,
 )
+from corebayes.models.touching import TouchingModel
 from corebayes.types import Array, Block, Data, Indices
 
 WeightedFunction = Callable[[Array, Block, Array], Array]
@@ -26,7 +27,7 @@ Function = Callable[[Array], Array]
 ROWS_TRIED, ROWS_DIFFERENCED = 5, 24
 
 
-class CustomModel:
+class CustomModel(TouchingModel):
     """Any likelihood and prior on `dim` unconstrained parameters.
 
     `log_likelihood(draws, block)` takes draws (S, d) and rows and returns log p(x_n | θ_s) of
@@ -120,9 +121,21 @@ class CustomModel:
         """log π_0 + Σ_n w_n f_n of (theta, fields, weights), if JAX can follow the functions."""
         return None if self._by_jax is None else self._by_jax.log_density
 
+    def row_terms(self, theta: Any, rows: Mapping[str, Any]) -> Any:
+        """f_n(θ) of these rows, (n,), for JAX to trace."""
+        return self._log_likelihood(theta[None, :], Block(dict(rows)))[:, 0]
+
+    def prior_term(self, theta: Any) -> Any:
+        """log π_0(θ), for JAX to trace."""
+        return self._log_prior(theta[None, :])[0]
+
     def __getstate__(self) -> dict[str, Any]:
         # Compiled functions cannot be sent to another process, which compiles its own.
-        return {name: value for name, value in self.__dict__.items() if name != "_by_jax"}
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name != "_by_jax" and not name.startswith("_compiled")
+        }
 
     def _precisely(self) -> AbstractContextManager[Any]:
         return nullcontext() if self._by_jax is None else float64()

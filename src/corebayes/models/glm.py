@@ -90,6 +90,13 @@ class GLM(NormalPriorModel):
         return None
 
     @property
+    def density_kernels(self) -> tuple[compiled.Kernel, compiled.Kernel] | None:
+        """ℓ and ℓ' for a compiled density of few rows."""
+        if self.kernel is None or self.slope_kernel is None:
+            return None
+        return self.kernel, self.slope_kernel
+
+    @property
     def stan(self) -> str | None:
         """The log density of row i in Stan, a function of y[i], eta[i] and the constants."""
         return None

@@ -9,37 +9,26 @@ touches β, σ and its own groups' effects, and τ is in the prior alone. σ is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from corebayes.models.design import Targets, coefficient_names
 from corebayes.models.glm import GLM
-from corebayes.models.groups import ONE, Groups, GroupTerm, group_numbers
+from corebayes.models.groups import ONE, Groups, GroupTerm
+from corebayes.models.mixed_design import BoundMixed, MixedDesign
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
-from corebayes.models.prior import GaussianPrior
-from corebayes.models.scale_prior import ScalePrior, scale_prior_from_config
-from corebayes.models.structure import Effects, Jets, Structure, Touch
+from corebayes.models.scale_prior import scale_prior_from_config
+from corebayes.models.structure import Jets, Touch
 from corebayes.models.variables import Variable, Variables
 from corebayes.types import Array, Block, Data, Indices
 
 
-class BoundMixed(NamedTuple):
-    """What the model learns from its data."""
-
-    columns: tuple[str, ...]
-    """Names of the columns of X."""
-    values: tuple[Array, ...]
-    """The numbers of the groups of each term, sorted."""
-    prior: GaussianPrior
-    """Of the fixed effects."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MixedRegression:
+class MixedRegression(MixedDesign):
     """A GLM `family` with `terms` that differ from group to group.
 
     Fixed effects are all columns of X but the group columns and those in `slopes_only`; their prior
@@ -48,48 +37,16 @@ class MixedRegression:
     parameter; without it the constant is as the family says.
     """
 
-    family: GLM
-    terms: Sequence[GroupTerm] = ()
-    learned: ScalePrior | None = None
-    slopes_only: Sequence[str] = ()
-    shown: Variables | None = None
-    """Other names for the variables that people see than those of the terms."""
-    bound: BoundMixed | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.family, GLM):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(
-                f"family must be a regression such as LogisticRegression(), got {self.family!r}"
-            )
-        terms = (self.terms,) if isinstance(self.terms, GroupTerm) else tuple(self.terms)
-        for term in terms:
-            if not isinstance(term, GroupTerm):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise TypeError(f"terms must be GroupTerm objects, got {term!r}")
-        called = [term.called(effect) for term in terms for effect in term.effects]
-        if len(set(called)) < len(called):
-            raise ValueError(f"an effect is in two group terms: {', '.join(sorted(called))}")
-        if self.learned is not None and self.family.learnable is None:
-            raise ValueError(f"{type(self.family).__name__} has no constant that could be learned")
-        object.__setattr__(self, "terms", terms)
-        object.__setattr__(self, "slopes_only", tuple(self.slopes_only))
-
-    def __repr__(self) -> str:
-        terms = " + ".join(f"({' + '.join(term.effects)} | {term.group})" for term in self.terms)
-        inside = f"{type(self.family).__name__}, {terms or 'no group terms'}"
-        if self.bound is not None:
-            inside += f"; {self.structure.describe()}"
-        return f"MixedRegression({inside})"
-
     def bind(self, data: Data) -> Self:
         """This model for these rows. Cost: a pass over the rows, N·p² flops."""
         columns = coefficient_names(data, intercept=False)
-        for name in (*(term.group for term in self.terms), *self.slopes_only, *self._slopes()):
+        for name in (*(term.group for term in self.terms), *self.slopes_only, *self.slopes()):
             if name not in columns:
                 raise ValueError(
                     f"the data has no column {name!r}, which a group term needs; "
                     f"it has {', '.join(map(repr, columns[:10]))}"
                 )
-        prior = self.family.prior.bind(len(self._fixed(columns)) + self.family.intercept)
+        prior = self.family.prior.bind(len(self.fixed_places(columns)) + self.family.intercept)
         ready = replace(self, bound=BoundMixed(columns, (), prior))
         question = Groups(
             tuple(columns.index(term.group) for term in self.terms),
@@ -113,121 +70,6 @@ class MixedRegression:
     def log_concave(self) -> bool:
         """Given τ, where the family is. (Over τ too a density has no modes worth the name.)"""
         return self.family.log_concave and self.learned is None
-
-    @property
-    def _bound(self) -> BoundMixed:
-        if self.bound is None:
-            raise ValueError("MixedRegression does not know its data yet: call model.bind(data)")
-        return self.bound
-
-    def _slopes(self) -> list[str]:
-        return [name for term in self.terms for name in term.effects if name != ONE]
-
-    def _fixed(self, columns: tuple[str, ...]) -> list[int]:
-        apart = {*self.slopes_only, *(term.group for term in self.terms)}
-        return [place for place, name in enumerate(columns) if name not in apart]
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """Of X."""
-        return self._bound.columns
-
-    @cached_property
-    def fixed_columns(self) -> Indices:
-        return np.array(self._fixed(self._bound.columns), dtype=np.int64)
-
-    @property
-    def num_fixed(self) -> int:
-        return self._bound.prior.dim
-
-    @property
-    def fixed_prior(self) -> GaussianPrior:
-        """Of the fixed effects."""
-        return self._bound.prior
-
-    @property
-    def num_predictors(self) -> int:
-        return 1 if self.learned is None else 2
-
-    @cached_property
-    def structure(self) -> Structure:
-        num_shared = self.num_fixed + self.num_predictors - 1
-        num_scales = sum(len(term.effects) for term in self.terms)
-        start, terms = num_shared + num_scales, list[Effects]()
-        for term, values in zip(self.terms, self._bound.values, strict=True):
-            terms.append(Effects(term.group, start, values.size, len(term.effects)))
-            start += terms[-1].size
-        scales = np.arange(num_shared, num_shared + num_scales)
-        return Structure(np.arange(num_shared), scales, tuple(terms))
-
-    @cached_property
-    def dim(self) -> int:
-        last = self.structure.terms[-1:]
-        return last[0].start + last[0].size if last else self.structure.shared.size
-
-    @cached_property
-    def parameter_names(self) -> tuple[str, ...]:
-        names = list(self.fixed_names)
-        if self.learned is not None:
-            names.append(f"log {self.family.learnable}")
-        for term in self.terms:
-            names.extend(f"log {term.called(effect)}_sigma" for effect in term.effects)
-        for term, labels in zip(self.terms, self.group_labels, strict=True):
-            names.extend(
-                f"{term.called(effect)}[{label}]" for label in labels for effect in term.effects
-            )
-        return tuple(names)
-
-    @property
-    def fixed_names(self) -> tuple[str, ...]:
-        columns = self._bound.columns
-        names = tuple(columns[place] for place in self.fixed_columns)
-        return (*names, "intercept") if self.family.intercept else names
-
-    @property
-    def group_labels(self) -> tuple[tuple[Any, ...], ...]:
-        """What the groups of each term are called."""
-        return tuple(
-            tuple(int(value) for value in values) if term.labels is None else tuple(term.labels)
-            for term, values in zip(self.terms, self._bound.values, strict=True)
-        )
-
-    def fixed_design(self, block: Block) -> Array:
-        """The columns of the fixed effects, (n, p)."""
-        X = block.X[:, self.fixed_columns]
-        return np.column_stack([X, np.ones(len(X))]) if self.family.intercept else X
-
-    def groups(self, block: Block) -> Indices:
-        """(n, terms)."""
-        bound = self._bound
-        numbers = np.empty((len(block), len(self.terms)), dtype=np.int64)
-        for place, (term, values) in enumerate(zip(self.terms, bound.values, strict=True)):
-            codes = block.X[:, bound.columns.index(term.group)]
-            numbers[:, place] = group_numbers(codes, values, term.group)
-        return numbers
-
-    def effect_columns(self, block: Block) -> list[Array]:
-        """What the effects of each term are multiplied with, (n, effects)."""
-        columns, one = self._bound.columns, np.ones(len(block))
-        return [
-            np.column_stack(
-                [one if name == ONE else block.X[:, columns.index(name)] for name in term.effects]
-            )
-            for term in self.terms
-        ]
-
-    def touch(self, block: Block) -> Touch:
-        fixed, effects = self.fixed_design(block), self.effect_columns(block)
-        k, p = self.num_predictors, self.structure.shared.size
-        designs = np.zeros((len(block), k, p + sum(part.shape[1] for part in effects)))
-        designs[:, 0, : fixed.shape[1]] = fixed
-        if k == 2:
-            designs[:, 1, p - 1] = 1.0
-        start = p
-        for part in effects:
-            designs[:, 0, start : start + part.shape[1]] = part
-            start += part.shape[1]
-        return Touch(designs, self.groups(block))
 
     def jets(self, predictors: Array, block: Block) -> Jets:
         eta, y = predictors[:, 0], self.family.target(block)[:, None]
@@ -282,17 +124,11 @@ class MixedRegression:
         predictors = np.einsum("nkm,nm->nk", touch.designs, theta[places])
         return touch, self.jets(predictors[:, :, None], block)
 
-    def places(self, groups: Indices) -> Indices:
-        """Positions in θ of the parameters that each row touches, (n, m)."""
-        shared = np.broadcast_to(self.structure.shared, (len(groups), self.structure.shared.size))
-        own = [term.positions[groups[:, place]] for place, term in enumerate(self.structure.terms)]
-        return np.concatenate([shared, *own], axis=1)
-
     def gradient(self, theta: Array, block: Block, weights: Array) -> Array:
         touch, jets = self._row_derivatives(theta, block)
         own = np.einsum("n,nk,nkm->nm", weights, jets.first[:, :, 0], touch.designs)
         places = self.places(touch.groups)
-        return np.bincount(places.ravel(), own.ravel(), minlength=self.dim)
+        return _scattered(places, own, self.dim)
 
     def gradient_and_hessian(
         self, theta: Array, block: Block, weights: Array
@@ -303,9 +139,9 @@ class MixedRegression:
         own = np.einsum("n,nk,nkm->nm", weights, jets.first[:, :, 0], designs)
         second = weights[:, None, None] * jets.second[:, :, :, 0]
         local = np.einsum("nkm,nkj,njl->nml", designs, second, designs)
-        flat = (places[:, :, None] * dim + places[:, None, :]).ravel()
-        hessian = np.bincount(flat, local.ravel(), minlength=dim * dim).reshape(dim, dim)
-        return np.bincount(places.ravel(), own.ravel(), minlength=dim), hessian
+        flat = places[:, :, None] * dim + places[:, None, :]
+        hessian = _scattered(flat, local, dim * dim).reshape(dim, dim)
+        return _scattered(places, own, dim), hessian
 
     def log_base(self, block: Block) -> Array:
         if self.learned is None:
@@ -322,7 +158,7 @@ class MixedRegression:
             for effect in range(term.num_effects)
         ]
         scales = tuple(map(ScaledEffects, priors, self.structure.scales.tolist(), effects))
-        return MixedPrior(self.dim, self._bound.prior, self.learned, scales)
+        return MixedPrior(self.dim, self.known.prior, self.learned, scales)
 
     def log_prior(self, draws: Array) -> Array:
         return self.prior.log_density(draws)
@@ -389,7 +225,7 @@ class MixedRegression:
         if config["columns"] is None:
             return model
         columns = tuple(map(str, config["columns"]))
-        prior = family.prior.bind(len(model._fixed(columns)) + family.intercept)
+        prior = family.prior.bind(len(model.fixed_places(columns)) + family.intercept)
         values = tuple(np.asarray(one, dtype=np.float64) for one in config["values"])
         for term, numbers in zip(model.terms, values, strict=True):
             if term.group not in columns or numbers.ndim != 1 or not np.all(np.diff(numbers) > 0.0):
@@ -432,3 +268,8 @@ def _check_labels(term: GroupTerm, values: Array) -> None:
             f"column {term.group!r} has the group {values[-1]:g}, but the term has "
             f"{len(term.labels):,} labels: groups are numbered 0, 1, …"
         )
+
+
+def _scattered(places: Indices, values: Array, length: int) -> Array:
+    """Sums of the values at their places."""
+    return np.bincount(places.ravel(), values.ravel(), minlength=length).astype(np.float64)

@@ -10,16 +10,29 @@ finite u: far out a density is −inf or finite, as the prior has it.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import betaln, expit, gammaln
+from scipy.special import betaln, expit
 
 from corebayes.models.base import check_positive
 from corebayes.types import Array
+
+
+class ScaleForm(NamedTuple):
+    """log p(u) = constant + slope·u − bend·h(rate·u − shift), with h(x) = e^x, or log(1 + e^x)
+    where it is `soft`: what all priors here have in common, as numbers that compiled code takes."""
+
+    constant: float
+    slope: float
+    bend: float
+    rate: float
+    shift: float
+    soft: bool = False
 
 
 @dataclass(frozen=True)
@@ -30,21 +43,32 @@ class ScalePrior(ABC):
         for entry in fields(self):
             check_positive(getattr(self, entry.name), entry.name)
 
+    @property
     @abstractmethod
-    def log_density(self, u: Array) -> Array:
-        """log p(u), normalised, with the Jacobian."""
-
-    @abstractmethod
-    def gradient(self, u: Array) -> Array:
-        """d log p / du."""
-
-    @abstractmethod
-    def hessian(self, u: Array) -> Array:
-        """d² log p / du²; never positive."""
+    def form(self) -> ScaleForm:
+        """log p(u), normalised, with the Jacobian, as numbers."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
         """Draws of u, (num_draws,)."""
+
+    def log_density(self, u: Array) -> Array:
+        """log p(u), normalised, with the Jacobian."""
+        constant, slope, bend, rate, shift, soft = self.form
+        x = rate * u - shift
+        return constant + slope * u - bend * (np.logaddexp(0.0, x) if soft else _exp(x))
+
+    def gradient(self, u: Array) -> Array:
+        """d log p / du."""
+        _, slope, bend, rate, shift, soft = self.form
+        x = rate * u - shift
+        return slope - bend * rate * (expit(x) if soft else _exp(x))
+
+    def hessian(self, u: Array) -> Array:
+        """d² log p / du²; never positive."""
+        _, _, bend, rate, shift, soft = self.form
+        x = rate * u - shift
+        return -bend * rate**2 * (expit(x) * expit(-x) if soft else _exp(x))
 
     def config(self) -> dict[str, Any]:
         """Constructor arguments as plain numbers, and the class as `kind`."""
@@ -57,22 +81,14 @@ class HalfNormal(ScalePrior):
 
     scale: float = 1.0
 
-    def log_density(self, u: Array) -> Array:
-        constant = 0.5 * np.log(2.0 / np.pi) - np.log(self.scale)
-        return constant + u - 0.5 * self._square(u)
-
-    def gradient(self, u: Array) -> Array:
-        return 1.0 - self._square(u)
-
-    def hessian(self, u: Array) -> Array:
-        return -2.0 * self._square(u)
+    @property
+    def form(self) -> ScaleForm:
+        # u − ½ (τ/scale)²
+        width = math.log(self.scale)
+        return ScaleForm(0.5 * math.log(2.0 / math.pi) - width, 1.0, 0.5, 2.0, 2.0 * width)
 
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
         return np.log(self.scale * np.abs(rng.standard_normal(num_draws)))
-
-    def _square(self, u: Array) -> Array:
-        """(τ/scale)²."""
-        return _exp(2.0 * (u - np.log(self.scale)))
 
 
 @dataclass(frozen=True)
@@ -82,25 +98,15 @@ class HalfStudentT(ScalePrior):
     df: float = 4.0
     scale: float = 1.0
 
-    def log_density(self, u: Array) -> Array:
-        # Of |t|·scale: 2 / (scale √df B(df/2, ½)) · (1 + z²/df)^{−(df + 1)/2}
-        width = np.log(self.scale) + 0.5 * np.log(self.df)
-        constant = np.log(2.0) - width - betaln(0.5 * self.df, 0.5)
-        return constant + u - 0.5 * (self.df + 1.0) * np.logaddexp(0.0, self._logit(u))
-
-    def gradient(self, u: Array) -> Array:
-        return 1.0 - (self.df + 1.0) * expit(self._logit(u))
-
-    def hessian(self, u: Array) -> Array:
-        logit = self._logit(u)
-        return -2.0 * (self.df + 1.0) * expit(logit) * expit(-logit)
+    @property
+    def form(self) -> ScaleForm:
+        # Of |t|·scale: 2 / (scale √df B(df/2, ½)) · (1 + z²/df)^{−(df + 1)/2}, z = τ/scale
+        width = math.log(self.scale) + 0.5 * math.log(self.df)
+        constant = math.log(2.0) - width - float(betaln(0.5 * self.df, 0.5))
+        return ScaleForm(constant, 1.0, 0.5 * (self.df + 1.0), 2.0, 2.0 * width, soft=True)
 
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
         return np.log(self.scale * np.abs(rng.standard_t(self.df, num_draws)))
-
-    def _logit(self, u: Array) -> Array:
-        """log(z²/df), z = τ/scale."""
-        return 2.0 * (u - np.log(self.scale)) - np.log(self.df)
 
 
 @dataclass(frozen=True)
@@ -110,15 +116,11 @@ class Gamma(ScalePrior):
     shape: float = 2.0
     rate: float = 1.0
 
-    def log_density(self, u: Array) -> Array:
-        constant = self.shape * np.log(self.rate) - gammaln(self.shape)
-        return constant + self.shape * u - self.rate * _exp(u)
-
-    def gradient(self, u: Array) -> Array:
-        return self.shape - self.rate * _exp(u)
-
-    def hessian(self, u: Array) -> Array:
-        return -self.rate * _exp(u)
+    @property
+    def form(self) -> ScaleForm:
+        log_rate = math.log(self.rate)
+        constant = self.shape * log_rate - math.lgamma(self.shape)
+        return ScaleForm(constant, self.shape, 1.0, 1.0, -log_rate)
 
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
         # Γ(a) = Γ(a + 1) U^{1/a}: in logarithms, so that a small shape does not give log 0.
@@ -132,21 +134,12 @@ class Exponential(ScalePrior):
 
     rate: float = 1.0
 
-    def log_density(self, u: Array) -> Array:
-        return self._gamma.log_density(u)
-
-    def gradient(self, u: Array) -> Array:
-        return self._gamma.gradient(u)
-
-    def hessian(self, u: Array) -> Array:
-        return self._gamma.hessian(u)
+    @property
+    def form(self) -> ScaleForm:
+        return Gamma(1.0, self.rate).form
 
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
-        return self._gamma.draw(rng, num_draws)
-
-    @property
-    def _gamma(self) -> Gamma:
-        return Gamma(1.0, self.rate)
+        return Gamma(1.0, self.rate).draw(rng, num_draws)
 
 
 @dataclass(frozen=True)
@@ -159,14 +152,11 @@ class Reciprocal(ScalePrior):
         if not isinstance(self.of, ScalePrior):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"of must be a prior such as HalfNormal(1.0), got {self.of!r}")
 
-    def log_density(self, u: Array) -> Array:
-        return self.of.log_density(-u)
-
-    def gradient(self, u: Array) -> Array:
-        return -self.of.gradient(-u)
-
-    def hessian(self, u: Array) -> Array:
-        return self.of.hessian(-u)
+    @property
+    def form(self) -> ScaleForm:
+        # At −u
+        form = self.of.form
+        return form._replace(slope=-form.slope, rate=-form.rate)
 
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
         return -self.of.draw(rng, num_draws)

@@ -55,6 +55,8 @@ class Parameter(NamedTuple):
     summary: dict[str, Any]
     corrected: tuple[float, float] | None = None
     """Mean and sd under π."""
+    exact: Array | None = None
+    """Draws under π, where those under π_w cannot be weighted to show it."""
 
     @property
     def shift(self) -> float:
@@ -84,16 +86,21 @@ def importance_shares(log_ratios: Array) -> Array:
     return shares / shares.sum()
 
 
-def parameters(coreset: Coreset, drawn: Drawn, shares: Array | None) -> tuple[Parameter, ...]:
+def parameters(
+    coreset: Coreset, drawn: Drawn, shares: Array | None, exact: Array | None = None
+) -> tuple[Parameter, ...]:
     """Every parameter under its own name, with both means and standard deviations."""
     found: list[Parameter] = []
+    exactly = {} if exact is None else dict(_named(coreset.model, exact))
     for name, values in _named(coreset.model, drawn.flat):
-        corrected = None
+        corrected, theirs = None, exactly.get(name)
+        if theirs is not None:
+            corrected = float(theirs.mean()), float(theirs.std(ddof=1))
         if shares is not None:
             mean = float(shares @ values)
             corrected = mean, float(np.sqrt(shares @ np.square(values - mean)))
         summary = describe(name, values.reshape(drawn.draws.shape[:2]))
-        found.append(Parameter(name, values, summary, corrected))
+        found.append(Parameter(name, values, summary, corrected, theirs))
     return tuple(found)
 
 

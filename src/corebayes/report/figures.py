@@ -88,7 +88,9 @@ def marginal_figure(parameter: Parameter, shares: Array | None, place: int) -> s
     """One parameter: its coreset posterior as a line, the corrected one filled."""
     width, height, base = 200, 132, 100
     values = parameter.values
-    low, high = np.quantile(values, [0.001, 0.999])
+    exact = parameter.exact
+    shown = values if exact is None else np.concatenate([values, exact])
+    low, high = np.quantile(shown, [0.001, 0.999])
     scale = spanning([low, high], start=22.0, stop=width - 22.0, margin=0.15)
     grid = np.linspace(scale.low, scale.high, 90)
     if np.ptp(values) == 0.0:
@@ -96,6 +98,8 @@ def marginal_figure(parameter: Parameter, shares: Array | None, place: int) -> s
     else:
         ours = smooth_density(values, grid)
         theirs = None if shares is None else smooth_density(values, grid, shares)
+        if exact is not None and np.ptp(exact) > 0.0:
+            theirs = smooth_density(exact, grid)
         top = max(ours.max(), 0.0 if theirs is None else theirs.max())
         upright = Scale(low=0.0, high=float(top), start=base, stop=26.0)
         marks = [] if theirs is None else [svg.area(scale(grid), upright(theirs), base, "fill")]

@@ -8,17 +8,29 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.certify.certificate import Certificate
-from corebayes.certify.measure import MAX_PARETO_K, certify, check_same_data
+from corebayes.certify.kl import MAX_PARETO_K
+from corebayes.certify.measure import certify
+from corebayes.certify.same_data import check_same_data
 from corebayes.constructions import AnnealedSparseVI
 from corebayes.coreset import Coreset
 from corebayes.diagnostics import log_ratios
+from corebayes.exact.correct import MAX_RHAT, corrected
 from corebayes.report import curves
 from corebayes.report.cost import Cost, gradient_costs
 from corebayes.report.curves import Curve
-from corebayes.report.draws import Drawn, Parameter, draw, importance_shares, parameters
+from corebayes.report.draws import (
+    NUM_CHAINS,
+    Drawn,
+    Parameter,
+    draw,
+    importance_shares,
+    parameters,
+)
 from corebayes.report.landscape import Landscape, landscape
 from corebayes.rows import Rows
+from corebayes.samplers.convergence import pareto_k
 from corebayes.samplers.laplace import full_posterior
+from corebayes.samplers.worth import worth
 from corebayes.types import Array
 from corebayes.watch.steps import Steps
 
@@ -46,6 +58,8 @@ class Measured(NamedTuple):
     landscape: Landscape | None
     same_fingerprint: bool
     seconds: float
+    exact: Array | None = None
+    """Draws of the posterior of all rows, (S, d), where shares cannot say what it is."""
 
 
 class Findings(NamedTuple):
@@ -69,7 +83,8 @@ def find_out(
 ) -> Findings:
     """Sample, and with the rows also certify, correct, fit and compare.
 
-    Cost with the rows: two passes of N · draws potentials (one if there is a certificate already)
+    Cost with the rows: two passes of N · draws potentials (one if there is a certificate already,
+    up to three more where the ratios cannot be trusted)
     and, where the build was quick, another build and about eight passes of N·d² flops.
     """
     if data is not None:
@@ -86,8 +101,8 @@ def find_out(
         certificate = certify(coreset, data, draws=number, tol=tol, seed=seed)
     seconds = time.perf_counter() - began
     steps.begin("correcting the draws")
-    ratios, k = log_ratios(coreset, data, drawn.flat), certificate.pareto_k
-    usable = certificate.reverse_kl is not None and k is not None and k <= MAX_PARETO_K
+    ratios = log_ratios(coreset, data, drawn.flat)
+    usable = certificate.reverse_kl is not None and pareto_k(ratios, 1.0) <= MAX_PARETO_K
     measured = Measured(
         certificate=certificate,
         shares=importance_shares(ratios) if usable else None,
@@ -96,9 +111,23 @@ def find_out(
         same_fingerprint=data.fingerprint() == coreset.provenance.get("data"),
         seconds=seconds,
     )
+    if measured.shares is None:
+        measured = measured._replace(exact=_exact_draws(coreset, data, len(drawn.flat), seed))
     steps.begin("building smaller coresets to compare")
     sizes = _sizes(coreset, data, seed) or _traced(coreset)
-    return Findings(coreset, drawn, parameters(coreset, drawn, measured.shares), sizes, measured)
+    found = parameters(coreset, drawn, measured.shares, measured.exact)
+    return Findings(coreset, drawn, found, sizes, measured)
+
+
+def _exact_draws(coreset: Coreset, data: Rows, number: int, seed: int) -> Array | None:
+    """Draws of π by surrogate transitions, if they mix."""
+    rng, each = np.random.default_rng(seed), -(-number // NUM_CHAINS)
+    try:
+        exactly = corrected(rng, coreset, data, each, NUM_CHAINS)
+    except ValueError:
+        return None
+    mixed = worth(exactly.values).max_rhat <= MAX_RHAT
+    return exactly.values.reshape(-1, exactly.values.shape[2]) if mixed else None
 
 
 def _sizes(coreset: Coreset, data: Rows, seed: int) -> Sizes | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.certify.steps import steps_of
 from corebayes.coreset import Coreset
 from corebayes.report import figures
 from corebayes.report.cost import duration
@@ -82,13 +83,18 @@ def posterior(findings: Findings) -> Markup:
         for place, parameter in enumerate(few)
     )
     keys = [Markup('<span class="key a"></span>'), "coreset posterior"]
-    if shares is not None:
+    exact = findings.measured is not None and findings.measured.exact is not None
+    if shares is not None or exact:
         words = "the same draws corrected to all rows by their importance ratios"
+        if exact:
+            words = "exact draws of the posterior of all rows"
         keys += ["  ", Markup('<span class="key fill"></span>'), words]
     shown = findings.parameters[:MOST_PARAMETERS]
     left = len(findings.parameters) - len(shown)
     header = ["parameter", "mean", "sd", "5 %", "95 %"]
-    header += [] if shares is None else ["corrected mean", "corrected sd", "shift (sd)"]
+    header += (
+        [] if shares is None and not exact else ["corrected mean", "corrected sd", "shift (sd)"]
+    )
     caption = "Parameters" + (f" (the first {len(shown)}; {left} more)" if left else "")
     return section(
         "posterior",
@@ -105,7 +111,7 @@ def _correction_words(findings: Findings, shown: int) -> str:
     words = f"The {shown} of {total} parameters that move most are drawn. " * (shown < total)
     if measured is None:
         return words + "The correction to all rows needs the rows."
-    if measured.shares is None:
+    if measured.shares is None and measured.exact is None:
         return words + (
             "The importance ratios cannot be trusted here (see the verdict), so no correction "
             "is shown."
@@ -270,6 +276,7 @@ def reproduction(coreset: Coreset, measured: Measured | None) -> Markup:
         ("stopped", coreset.reason or UNKNOWN),
         ("corebayes", str(known.get("version", UNKNOWN))),
         ("rows", f"{coreset.num_rows:,}, total count {coreset.total_count:,.10g}"),
+        *_lineage(coreset),
         ("fingerprint of the rows", fingerprint),
     ]
     return section(
@@ -281,9 +288,31 @@ def reproduction(coreset: Coreset, measured: Measured | None) -> Markup:
     )
 
 
+def _lineage(coreset: Coreset) -> list[tuple[str, str]]:
+    """How often it was updated and merged, and from what."""
+    kinds = [step.kind for step in steps_of(coreset)]
+    numbers = {kind: kinds.count(kind) for kind in ("update", "merge")}
+    if not any(numbers.values()):
+        return []
+    words = " and ".join(
+        f"{number} {kind}{'s' * (number > 1)}" for kind, number in numbers.items() if number
+    )
+    sources = [source.name for source in coreset.sources]
+    names = " … ".join(dict.fromkeys([*sources[:1], *sources[-1:]]))
+    kept = "" if coreset.reserve is None else f", with {coreset.reserve.size:,} rows in reserve"
+    return [("came about", f"from {words}{kept}"), ("sources", f"{len(sources)}: {names}")]
+
+
 def _call(coreset: Coreset) -> str:
     """The call that built it: what was asked for, which is not what came out."""
     known = coreset.provenance
+    steps = steps_of(coreset)
+    if steps[-1].kind in ("update", "merge"):
+        given = "coreset, new_rows" if steps[-1].kind == "update" else "coresets"
+        return (
+            f"coreset = {steps[-1].kind}({given}, size={coreset.size}, "
+            f"seed={known.get('seed', 0)})  # {coreset.reason}"
+        )
     asked: dict[str, Any] = known.get("asked") or {"size": coreset.size}
     arguments = [f"{name}={value!r}" for name, value in asked.items()]
     arguments += [f"method={known['method']}"] if known.get("method") else []

@@ -54,7 +54,7 @@ def run_chain(density: Callback | Pointer, chain: Chain, options: dict[str, Any]
     if isinstance(density, Pointer):
         compiled = _from_pointer(density, chain)
     else:
-        thread = _Thread(options["tune"] + options["draws"])
+        thread = Thread(options["tune"] + options["draws"])
         compiled = _from_callback(_guarded(density, failures, thread), chain, thread)
     sampler = nutpie.sample(
         compiled,
@@ -86,7 +86,7 @@ def run_chain(density: Callback | Pointer, chain: Chain, options: dict[str, Any]
     return trace
 
 
-class _Thread:
+class Thread:
     """nutpie's thread of a chain, as Python knows it.
 
     Rust enters Python anew for every call, so that Python, and JAX with it, would set up and throw
@@ -108,7 +108,7 @@ class _Thread:
             ctypes.pythonapi.PyGILState_Release(self.entered[1])
 
 
-def _guarded(density: Callback, failures: list[Exception], thread: _Thread) -> Callback:
+def _guarded(density: Callback, failures: list[Exception], thread: Thread) -> Callback:
     def guarded(z: Array) -> tuple[float, Array]:
         thread.enter()
         # An exception must not cross nutpie's threads: keep it, and raise it when they are done.
@@ -122,7 +122,7 @@ def _guarded(density: Callback, failures: list[Exception], thread: _Thread) -> C
     return guarded
 
 
-def _from_callback(density: Callback, chain: Chain, thread: _Thread) -> Any:
+def _from_callback(density: Callback, chain: Chain, thread: Thread) -> Any:
     from_pyfunc: Any = importlib.import_module("nutpie.compiled_pyfunc").from_pyfunc
 
     def expand(*_: Any) -> Callable[[Array], dict[str, Array]]:

@@ -16,9 +16,8 @@ from corebayes.types import Array
 
 # Importance ratios that vary by less than this are given no shape.
 FLAT = 1e-4
-# What ratios beyond those drawn may add to the mean of all without counting, if their tail has
-# this shape; and the largest range that such ratios may have.
-UNSEEN, HEAVY, NARROW = 1e-4, 0.9, 1e-2
+# The heaviest tail that an error can be given for.
+HEAVY = 0.9
 
 
 def max_rhat(values: Array) -> float:
@@ -40,17 +39,15 @@ def max_rhat(values: Array) -> float:
     return float(np.max(_stats().rhat(values[:, :, moving], chain_axis=0, draw_axis=1)))
 
 
-def effective_sizes(values: Array) -> tuple[float, float]:
-    """The smallest effective number of draws over all axes but the first two: for means of ranks
-    ("bulk"), and for the 5 % and 95 % quantiles ("tail"). What is constant counts as known."""
-    flat = values.reshape(*values.shape[:2], -1)
-    flat = flat[:, :, np.ptp(flat, axis=(0, 1)) > 0.0]
-    if flat.size == 0 or flat.shape[1] < 4:
-        return np.nan, np.nan
-    axes = {"chain_axis": 0, "draw_axis": 1}
-    bulk = _stats().ess(flat, **axes, method="bulk")
-    tail = _stats().ess(flat, **axes, method="tail", prob=(0.05, 0.95))
-    return float(np.min(bulk)), float(np.min(tail))
+def mean_ess(values: Array) -> float:
+    """The effective sample size for the mean, averaged over all axes but the first two."""
+    values = values.reshape(*values.shape[:2], -1)
+    moving = values[:, :, np.ptp(values, axis=(0, 1)) > 0.0]
+    number = values.shape[0] * values.shape[1]
+    if moving.shape[2] == 0:
+        return float(number)
+    sizes: Array = _stats().ess(moving, chain_axis=0, draw_axis=1, method="mean")
+    return float(np.mean(sizes))
 
 
 def standard_error(values: Array, *, independent: bool) -> float:
@@ -86,16 +83,6 @@ def pareto_k(log_ratios: Array, efficiency: float) -> float:
         except ValueError:
             return np.inf
     return float(shape) if np.isfinite(shape) else np.inf
-
-
-def tail_counts(log_ratios: Array, num_effective: float) -> bool:
-    """Whether ratios that were not drawn can change the mean of all.
-
-    k̂ is the shape of a tail and not its size: ratios between 0.999 and 1.001 may have any. Beyond
-    the largest of S draws a tail of shape k adds about its range / (S (1 − k)) to the mean.
-    """
-    narrow = min(UNSEEN * (1.0 - HEAVY) * num_effective, NARROW)
-    return float(np.ptp(log_ratios)) > narrow
 
 
 def tail_inflation(shape: float, num_draws: int) -> float:

@@ -14,6 +14,7 @@ In this order:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
@@ -28,6 +29,9 @@ from corebayes.models.compiled_density import WeightedRows, density_address
 from corebayes.models.glm import GLM
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array
+
+# Up to so many numbers what a JAX density needs is handed over as one array.
+PACKED = 50_000
 
 # log π_w and its gradient at z.
 Callback = Callable[[Array], tuple[float, Array]]
@@ -68,8 +72,9 @@ def quickest_density(posterior: Posterior, frame: Frame) -> Callback | Pointer:
     if isinstance(model, GLM) and _has_normal_prior(model) and frame.factor.ndim == 2:
         return _glm_density(model, posterior, frame)
     # Without rows there is nothing to pad with.
-    if getattr(model, "jax_log_density", None) is not None and posterior.weights.size:
-        return _jax_density(model, posterior, frame)
+    traced: Any = getattr(model, "jax_log_density", None)
+    if traced is not None and posterior.weights.size:
+        return jax_density(traced, posterior, frame)
     return plain_density(posterior, frame)
 
 
@@ -121,12 +126,18 @@ def _whitened(model: GLM, posterior: Posterior, frame: Frame) -> WeightedRows:
     )
 
 
-def _jax_density(model: Any, posterior: Posterior, frame: Frame) -> Callback:
-    kernel = _jax_kernel(model.jax_log_density)
+def jax_density(log_density: Any, posterior: Posterior, frame: Frame) -> Callback:
+    """That of (coordinates, rows, weights), compiled for the posterior's rows and the frame."""
     jax: Any = import_module("jax")
     fields, weights = padded(posterior.rows, posterior.weights)
+    arrays, tree = jax.tree_util.tree_flatten((frame.mean, frame.factor, fields, weights))
     with float64():
-        fixed = jax.device_put((frame.mean, frame.factor, fields, weights))
+        if sum(array.size for array in arrays) <= PACKED:
+            # Every argument of a compiled function costs a microsecond.
+            kernel = _jax_kernel(log_density, tree, tuple(a.shape for a in arrays))
+            fixed = (jax.device_put(np.concatenate([np.ravel(array) for array in arrays])),)
+        else:
+            kernel, fixed = _jax_kernel(log_density, tree), jax.device_put(arrays)
         # Compiled here and not in a sampler's thread.
         kernel(np.zeros(posterior.dim), *fixed)
 
@@ -140,16 +151,33 @@ def _jax_density(model: Any, posterior: Posterior, frame: Frame) -> Callback:
 
 # Compiled code is kept for the last few models, whatever coresets they are sampled with.
 @lru_cache(maxsize=8)
-def _jax_kernel(log_density: Callable[..., Any]) -> Any:
-    """z, θ̂, L, rows, weights ↦ the gradient in z and, behind it, the value."""
+def _jax_kernel(
+    log_density: Callable[..., Any], tree: Any, shapes: tuple[tuple[int, ...], ...] | None = None
+) -> Any:
+    """z and the arrays of (θ̂, L, rows, weights) ↦ the gradient in z and, behind it, the value.
+
+    With `shapes` the arrays come end to end as one.
+    """
     jax: Any = import_module("jax")
 
-    def whitened(z: Any, mean: Any, factor: Any, rows: Any, weights: Any) -> Any:
+    def whitened(z: Any, arrays: Any) -> Any:
+        mean, factor, rows, weights = jax.tree_util.tree_unflatten(tree, arrays)
         step = factor * z if factor.ndim == 1 else factor @ z
         return log_density(mean + step, rows, weights)
 
-    def kernel(z: Any, *fixed: Any) -> Any:
-        value, gradient = jax.value_and_grad(whitened)(z, *fixed)
+    def kernel(z: Any, *arrays: Any) -> Any:
+        if shapes is not None:
+            arrays = _taken_apart(arrays[0], shapes)
+        value, gradient = jax.value_and_grad(whitened)(z, arrays)
         return jax.numpy.append(gradient, value)
 
     return jax.jit(kernel)
+
+
+def _taken_apart(packed: Any, shapes: tuple[tuple[int, ...], ...]) -> tuple[Any, ...]:
+    arrays: list[Any] = []
+    for shape in shapes:
+        size = math.prod(shape)
+        arrays.append(packed[:size].reshape(shape))
+        packed = packed[size:]
+    return tuple(arrays)

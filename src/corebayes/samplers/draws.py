@@ -104,7 +104,7 @@ class Draws:
         """(number, d) draws of π_w itself: the first, or some in proportion to the weights."""
         if self.weights is None:
             return self.flat[:number]
-        return self.flat[_systematic(rng, self.weights.ravel(), number)]
+        return self.flat[systematic(rng, self.weights.ravel(), number)]
 
 
 class Sampler(Protocol):
@@ -117,7 +117,7 @@ class Sampler(Protocol):
         ...
 
 
-def _systematic(rng: Generator, weights: Array, number: int) -> Indices:
+def systematic(rng: Generator, weights: Array, number: int) -> Indices:
     """Positions drawn in proportion to the weights, each as near to its share as can be."""
     ticks = (np.arange(number) + rng.uniform()) / number
     shares = np.cumsum(weights) / weights.sum()

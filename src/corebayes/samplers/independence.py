@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from scipy.special import logsumexp
 
 from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
@@ -36,6 +37,8 @@ NUM_PILOT, NUM_FITS = 1000, 3
 CLOSE = 1.2
 # Steps before the first draw; chains start from the pilot, which is all but right.
 NUM_BURN = 20
+# The log of how many times the mean a ratio must be for a chain to be caught there.
+LARGE = np.log(8.0)
 # Potentials held at once.
 VALUES_AT_ONCE = 1 << 22
 
@@ -79,14 +82,14 @@ class Independence:
         if not modes:
             return None
         fits = [mode.fit for mode in modes]
-        best = _try(rng, posterior, _around(fits, fits, shares_of(modes)))
+        best = try_proposal(rng, posterior, _around(fits, fits, shares_of(modes)))
         for _ in range(NUM_FITS):
             if best.time < CLOSE:
                 break
             refitted = _refitted(best, fits)
             if refitted is None:
                 break
-            other = _try(rng, posterior, refitted)
+            other = try_proposal(rng, posterior, refitted)
             if not other.time < best.time:
                 break
             best = other
@@ -104,7 +107,7 @@ class Independence:
         starts = pilot.draws[first]
         # Chains start at the first entries and propose the others.
         visited = np.vstack([starts, pilot.proposal.draw(rng, self.chains * steps)])
-        heights = _log_density(posterior, visited)
+        heights = log_densities(posterior, visited)
         log_ratios = heights - pilot.proposal.log_density(visited)
         proposals = self.chains + np.arange(self.chains * steps).reshape(self.chains, steps)
         walks = [_walk(rng, log_ratios, k, mine) for k, mine in enumerate(proposals)]
@@ -116,7 +119,7 @@ class Independence:
             location=pilot.proposal.components[0].fit.mean,
             how=f"independence Metropolis, {self.chains} chains",
             acceptance=float((places == proposals).mean()),
-            pareto_k=pareto_k(_finite(log_ratios[self.chains :]), 1.0),
+            pareto_k=_tail_shape(log_ratios[self.chains :]),
             stats={
                 "lp": heights[kept],
                 "acceptance_rate": rates.reshape(*kept.shape, thin).mean(axis=2),
@@ -137,7 +140,7 @@ class Independence:
             return self.run(rng, posterior, pilot, num_draws)
 
 
-def _log_density(posterior: Posterior, draws: Array) -> Array:
+def log_densities(posterior: Posterior, draws: Array) -> Array:
     """log π_w in as few calls as memory allows."""
     step = max(1, VALUES_AT_ONCE // max(1, posterior.weights.size))
     parts: list[Array] = []
@@ -147,12 +150,13 @@ def _log_density(posterior: Posterior, draws: Array) -> Array:
     return np.concatenate(parts)
 
 
-def _try(rng: Generator, posterior: Posterior, proposal: Proposal) -> Pilot:
+def try_proposal(rng: Generator, posterior: Posterior, proposal: Proposal) -> Pilot:
+    """What a mixture is worth, from fresh draws of it."""
     number = max(NUM_PILOT, 20 * proposal.dim)
     draws = proposal.draw(rng, number)
-    log_ratios = _log_density(posterior, draws) - proposal.log_density(draws)
+    log_ratios = log_densities(posterior, draws) - proposal.log_density(draws)
     time = autocorrelation_time(log_ratios)
-    shape = pareto_k(_finite(log_ratios), 1.0) if np.isfinite(time) else np.inf
+    shape = _tail_shape(log_ratios) if np.isfinite(time) else np.inf
     return Pilot(proposal, draws, log_ratios, time, shape)
 
 
@@ -231,8 +235,11 @@ def _weights(log_ratios: Array) -> Array:
     return weights / weights.sum()
 
 
-def _finite(log_ratios: Array) -> Array:
-    return np.maximum(log_ratios, log_ratios.max() - 700.0)
+def _tail_shape(log_ratios: Array) -> float:
+    """k̂ of the ratios; zero where none is large: k̂ is the shape of a tail and not its size."""
+    if log_ratios.max() - logsumexp(log_ratios) + np.log(log_ratios.size) < LARGE:
+        return 0.0
+    return pareto_k(np.maximum(log_ratios, log_ratios.max() - 700.0), 1.0)
 
 
 class _Walk(NamedTuple):

@@ -1,30 +1,40 @@
 """Coordinates in which a mixed model's posterior is nearly a standard normal, for NUTS.
 
-The Gaussian fit of π_w (`corebayes.arrow`) gives affine coordinates z that cost p + q numbers a
-group. A term whose groups have few rows is better in the non-centred form, c = b/τ, since there
-its prior does not narrow with τ: around the fit c moves by (δb − b̄ δv)/τ̂ with v = log τ, so the
-same affine coordinates serve. A term is non-centred where its effects are known little better than
-by their prior.
+The Gaussian fit of π_w (`corebayes.arrow`) says what the rows know of every effect: a precision λ
+beside the prior's e^{−2v}, v = log τ. Given v, an effect is nearly normal with the variance
+1/(λ + e^{−2v}): it widens with τ where rows say little about it (the funnel, which the non-centred
+form takes away) and does not where they say much (where that form would make a ridge). So with
+
+    ρ(v) = (λ + e^{−2v̂}) / (λ + e^{−2v}),     b = ρ(v) x + √ρ(v) sd z,
+
+x the mean of b at v̂ given what comes before it, z is nearly standard normal and free of v, for
+every τ: the centred form where ρ = 1 and the non-centred one where ρ = τ²/τ̂².
+
+Parameters come in blocks, each linear in the true values of those before it: scales, the effects of
+one scale after the other (turned to the axes of λ, since rows may know all differences between
+groups and nothing of their mean), coefficients, and last the effects of the main term, group by
+group. So what rows know exactly stays a straight line whatever τ is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import rq, solve_triangular
 
 from corebayes.arrow.fit import Fitting, fit
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
 from corebayes.arrow.start import fitting_of, sums_in_parts
+from corebayes.models.compiled_frame import OwnBlock, WideBlock
 from corebayes.models.mixed import MixedRegression
 from corebayes.models.mixed_prior import ScaledEffects
+from corebayes.models.structure import is_structured
+from corebayes.models.touching import is_touching
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Rng
 
-# The variance of an effect in units of its prior's, from which the non-centred form is better.
-LITTLE_KNOWN = 0.5
 # Newton's step, squared, for each parameter, at which the fit will do as a frame.
 SETTLED = 1e-2
 # Chains start this many times too far out in what all rows share; in thousands of effects together
@@ -34,21 +44,24 @@ DISPERSION = 2.0
 
 @dataclass(frozen=True, eq=False)
 class MixedFrame:
-    """θ of z: affine in (φ, c or b), then b = τ c for the terms that are not centred."""
+    """θ of z, block by block; z has the order of the layout: wide parameters, then groups."""
 
     layout: Layout
-    affine: ArrowGaussian
-    """Of the coordinates that z makes."""
-    loose: tuple[ScaledEffects, ...]
-    """The scales whose effects are not centred."""
+    wide_mean: Array
+    own_mean: Array
+    wide: tuple[WideBlock, ...]
+    """In the order in which they are drawn."""
+    own: tuple[OwnBlock, ...]
 
     @classmethod
     def around(cls, gaussian: ArrowGaussian, scales: tuple[ScaledEffects, ...]) -> MixedFrame:
-        loose = tuple(scaled for scaled in scales if _is_little_known(gaussian, scaled))
-        affine = gaussian
-        for scaled in loose:
-            affine = _non_centred(affine, scaled)
-        return cls(gaussian.layout, affine, loose)
+        return cls(
+            gaussian.layout,
+            gaussian.wide_mean,
+            gaussian.own_mean,
+            _wide_blocks(gaussian, scales),
+            _own_blocks(gaussian, scales),
+        )
 
     @property
     def dim(self) -> int:
@@ -67,47 +80,77 @@ class MixedFrame:
     def theta(self, z: Array) -> Array:
         """θ of every z (…, d)."""
         flat = z.reshape(-1, self.dim)
-        theta = self._affine(flat)
-        for _, place, effects in self.loose:
-            with np.errstate(over="ignore"):
-                theta[:, effects] *= np.exp(theta[:, place])[:, None]
+        wide, own = np.zeros((len(flat), self.layout.num_wide)), self._noise(flat)
+        moved = np.zeros_like(own)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for block in self.wide:
+                rho = self._rho(block, wide)
+                x = (self.wide_mean[block.places] + wide @ block.lean.T) @ block.turn
+                y = rho * x + np.sqrt(rho) * block.sd * flat[:, block.places]
+                wide[:, block.places] = y @ block.turn.T - self.wide_mean[block.places]
+            for block in self.own:
+                rho, mean = self._rho(block, wide), self.own_mean[:, block.effect]
+                x = mean + wide @ block.lean.T + np.einsum("gq,sgq->sg", block.siblings, moved)
+                y = rho * x + np.sqrt(rho) * block.sd * own[:, :, block.effect]
+                moved[:, :, block.effect] = y - mean
+        theta = np.empty((len(flat), self.dim))
+        theta[:, self.layout.wide_positions] = self.wide_mean + wide
+        theta[:, self.layout.own_positions] = self.own_mean + moved
         return theta.reshape(z.shape)
 
-    def _affine(self, z: Array) -> Array:
-        q, layout = self.affine, self.layout
-        shift = z[:, : layout.num_wide] @ q.factor.T
-        noise = z[:, layout.num_wide :].reshape(len(z), *q.own_mean.shape)
-        if q.own_mean.shape[1] == 1:
-            own = noise * self._inverse_root[:, :, 0]
-        else:
-            own = np.einsum("gij,sgj->sgi", self._inverse_root, noise)
-        own = own - np.tensordot(shift, q.slopes, axes=(1, 2))
-        theta = np.empty((len(z), self.dim))
-        theta[:, layout.wide_positions] = q.wide_mean + shift
-        theta[:, layout.own_positions] = q.own_mean + own
-        return theta
+    def pulled_back(self, z: Array, theta: Array, gradient: Array) -> tuple[float, Array]:
+        """log |dθ/dz| up to a constant, and ∇ in z, with the Jacobian's, from ∇ in θ, at one z."""
+        layout, pulled, total = self.layout, np.empty_like(z), 0.0
+        noise = self._noise(z[None])[0]
+        wide = theta[layout.wide_positions] - self.wide_mean
+        moved = theta[layout.own_positions] - self.own_mean
+        of_wide, of_own = gradient[layout.wide_positions], gradient[layout.own_positions]
+        of_noise = np.empty_like(noise)
+        for block in reversed(self.own):
+            rho, own = self._rho(block, wide[None])[0], of_own[:, block.effect]
+            spread = np.sqrt(rho) * block.sd
+            x = self.own_mean[:, block.effect] + block.lean @ wide
+            x = x + np.einsum("gq,gq->g", block.siblings, moved)
+            of_noise[:, block.effect] = spread * own
+            # d log ρ / dv = 2α with α = e^{−2v} / (λ + e^{−2v})
+            alpha = self._alpha(block, wide)
+            of_wide[block.scale] += alpha @ (
+                own * (2.0 * rho * x + spread * noise[:, block.effect])
+            )
+            of_wide[block.scale] += alpha.sum()
+            total += 0.5 * np.log(rho).sum()
+            of_wide += (rho * own) @ block.lean
+            of_own += (rho * own)[:, None] * block.siblings
+        for block in reversed(self.wide):
+            rho, own = self._rho(block, wide[None])[0], block.turn.T @ of_wide[block.places]
+            spread = np.sqrt(rho) * block.sd
+            pulled[block.places] = spread * own
+            if block.scale >= 0:
+                x = block.turn.T @ (self.wide_mean[block.places] + block.lean @ wide)
+                alpha = self._alpha(block, wide)
+                of_wide[block.scale] += alpha @ (own * (2.0 * rho * x + spread * z[block.places]))
+                of_wide[block.scale] += alpha.sum()
+                total += 0.5 * np.log(rho).sum()
+            of_wide += (block.turn @ (rho * own)) @ block.lean
+        pulled[layout.num_wide :] = of_noise.ravel()
+        return total, pulled
 
-    @cached_property
-    def _inverse_root(self) -> Array:
-        """R⁻ᵀ, (G, q, q)."""
-        return np.ascontiguousarray(self.affine.inverse_root.transpose(0, 2, 1))
+    def _noise(self, z: Array) -> Array:
+        """(S, G, q)."""
+        return z[:, self.layout.num_wide :].reshape(len(z), *self.own_mean.shape)
 
-    def pulled_back(self, theta: Array, gradient: Array) -> Array:
-        """∇ in z from ∇ in θ, with the Jacobian of the terms that are not centred."""
-        gradient = gradient.copy()
-        for _, place, effects in self.loose:
-            # b = e^v c, and log |db/dc| = v for every effect
-            gradient[place] += gradient[effects] @ theta[effects] + effects.size
-            gradient[effects] *= np.exp(theta[place])
-        own = gradient[self.layout.own_positions]
-        wide = gradient[self.layout.wide_positions]
-        wide = wide - np.tensordot(own, self.affine.slopes, axes=([0, 1], [0, 1]))
-        pulled = np.einsum("gji,gj->gi", self._inverse_root, own)
-        return np.concatenate([self.affine.factor.T @ wide, pulled.ravel()])
+    def _rho(self, block: WideBlock | OwnBlock, wide: Array) -> Array:
+        """ρ of every entry at wide parameters (S, P) from the fit, (S, n)."""
+        if block.scale < 0:
+            return np.ones((len(wide), 1))
+        # The prior's precision at the fit, and by how much it changes.
+        here = np.exp(-2.0 * self.wide_mean[block.scale])
+        change = np.exp(-2.0 * wide[:, block.scale, None])
+        return (block.known + here) / (block.known + here * change)
 
-    def log_jacobian(self, theta: Array) -> float:
-        """log |dθ/dz| up to a constant."""
-        return float(sum(theta[place] * effects.size for _, place, effects in self.loose))
+    def _alpha(self, block: WideBlock | OwnBlock, wide: Array) -> Array:
+        prior = np.exp(-2.0 * (self.wide_mean[block.scale] + wide[block.scale]))
+        return prior / (block.known + prior)
 
 
 def frame_of(posterior: Posterior, start: Array | None = None) -> MixedFrame:
@@ -121,8 +164,11 @@ def frame_of(posterior: Posterior, start: Array | None = None) -> MixedFrame:
 def fit_of(posterior: Posterior, start: Array | None = None) -> ArrowGaussian:
     """The Gaussian closest to π_w."""
     model = posterior.model
+    assert is_structured(model)
     fitting: Fitting = fitting_of(model)
     at = np.zeros(model.dim) if start is None else start
+    if is_touching(model):
+        at = model.rescaling.coordinates(at)
     return fit(
         fitting,
         fitting.start(at),
@@ -131,37 +177,64 @@ def fit_of(posterior: Posterior, start: Array | None = None) -> ArrowGaussian:
     ).gaussian
 
 
-def _is_little_known(gaussian: ArrowGaussian, scaled: ScaledEffects) -> bool:
-    variances = np.empty(gaussian.layout.dim)
-    variances[gaussian.layout.wide_positions] = gaussian.wide_variances
-    variances[gaussian.layout.own_positions] = gaussian.own_variances
-    prior = np.exp(2.0 * gaussian.mean[scaled.place])
-    return bool(np.median(variances[scaled.effects]) > LITTLE_KNOWN * prior)
-
-
-def _non_centred(affine: ArrowGaussian, scaled: ScaledEffects) -> ArrowGaussian:
-    """The affine coordinates with c = b/τ in the place of these effects."""
-    layout, mean = affine.layout, affine.mean
-    tau = float(np.exp(mean[scaled.place]))
-    of_scale = int(np.flatnonzero(layout.wide_positions == scaled.place)[0])
+def _wide_blocks(
+    gaussian: ArrowGaussian, scales: tuple[ScaledEffects, ...]
+) -> tuple[WideBlock, ...]:
+    layout, P = gaussian.layout, gaussian.wide_mean.size
     places = {position: place for place, position in enumerate(layout.wide_positions.tolist())}
-    if int(scaled.effects[0]) in places:
-        rows = np.array([places[position] for position in scaled.effects.tolist()])
-        factor, wide_mean = affine.factor.copy(), affine.wide_mean.copy()
-        # δc = (δb − b̄ δv)/τ̂
-        factor[rows] = (factor[rows] - np.outer(wide_mean[rows], factor[of_scale])) / tau
-        wide_mean[rows] /= tau
-        # What leans on the wide parameters leans on the new ones: b̄ + τ̂ δc + b̄ δv = b
-        slopes = affine.slopes.copy()
-        slopes[:, :, of_scale] += slopes[:, :, rows] @ affine.wide_mean[rows]
-        slopes[:, :, rows] *= tau
-        return replace(affine, factor=factor, wide_mean=wide_mean, slopes=slopes)
-    groups, effects = np.nonzero(np.isin(layout.own_positions, scaled.effects))
-    own_mean, slopes = affine.own_mean.copy(), affine.slopes.copy()
-    slopes[groups, effects, of_scale] += own_mean[groups, effects]
-    slopes[groups, effects] /= tau
-    own_mean[groups, effects] /= tau
-    # c = … + τ̂⁻¹ R⁻ᵀ ζ
-    root = affine.root.copy()
-    root[groups, effects] *= tau
-    return replace(affine, own_mean=own_mean, slopes=slopes, root=root)
+    of_scales = [places[position] for position in layout.structure.scales.tolist()]
+    blocks = [(np.array(of_scales, dtype=np.int64), -1)] if of_scales else []
+    for scaled in scales:
+        if int(scaled.effects[0]) in places:
+            inside = np.array([places[position] for position in scaled.effects.tolist()])
+            blocks.append((inside, places[scaled.place]))
+    blocks.append((np.arange(layout.structure.shared.size), -1))
+    # Σ = RRᵀ, R upper triangular: the last block, which is drawn first, depends on nothing.
+    order = np.concatenate([inside for inside, _ in reversed(blocks)])
+    R = np.asarray(rq(gaussian.factor[order], mode="economic")[0], dtype=np.float64)
+    result, stop = list[WideBlock](), P
+    for inside, scale in blocks:
+        start = stop - inside.size
+        lean = np.zeros((inside.size, P))
+        # The mean given what comes before: R_{k,later} R_{later,later}⁻¹
+        later = R[stop:, stop:]
+        lean[:, order[stop:]] = solve_triangular(later, R[start:stop, stop:].T, trans="T").T
+        turn, sd, _ = np.linalg.svd(R[start:stop, start:stop])
+        known = np.zeros(inside.size)
+        if scale >= 0:
+            # What its own τ does to it is ρ.
+            lean[:, scale] = 0.0
+            known = _known(sd, gaussian.wide_mean[scale])
+        result.append(WideBlock(inside, scale, turn, sd, known, lean))
+        stop = start
+    return tuple(result)
+
+
+def _own_blocks(gaussian: ArrowGaussian, scales: tuple[ScaledEffects, ...]) -> tuple[OwnBlock, ...]:
+    layout, (num_groups, q) = gaussian.layout, gaussian.own_mean.shape
+    places = {position: place for place, position in enumerate(layout.wide_positions.tolist())}
+    scale_of = {int(scaled.effects[0]): places[scaled.place] for scaled in scales}
+    # b = m − E δ + R⁻ᵀ ζ, R⁻ᵀ upper triangular: the last effect depends on no other.
+    T = gaussian.inverse_root.transpose(0, 2, 1)
+    result = list[OwnBlock]()
+    for effect in reversed(range(q)):
+        siblings, later = np.zeros((num_groups, q)), slice(effect + 1, q)
+        lean = -gaussian.slopes[:, effect]
+        if effect + 1 < q:
+            weights = np.linalg.solve(
+                T[:, later, later].transpose(0, 2, 1), T[:, effect, later, None]
+            )[:, :, 0]
+            siblings[:, later] = weights
+            lean = lean + np.einsum("gj,gjp->gp", weights, gaussian.slopes[:, later])
+        scale = scale_of[int(layout.own_positions[0, effect])]
+        lean = lean.copy()
+        lean[:, scale] = 0.0
+        sd = np.abs(T[:, effect, effect])
+        known = _known(sd, gaussian.wide_mean[scale])
+        result.append(OwnBlock(effect, scale, sd, known, lean, siblings))
+    return tuple(result)
+
+
+def _known(sd: Array, v: float) -> Array:
+    """λ: what rows know beside the prior at v."""
+    return np.maximum(0.0, sd**-2.0 - np.exp(-2.0 * v))

@@ -10,13 +10,14 @@ with the dimension.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from corebayes.samplers.convergence import pareto_k
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.mode_search import Mode, shares_of
+from corebayes.samplers.parts import Part, draw_parts, log_mixture
 from corebayes.samplers.posterior import Posterior
-from corebayes.types import Array, Gaussian
+from corebayes.types import Array
 
 DEGREES = 5.0
 # A mode gets at least this share of the proposals, since Laplace masses are rough.
@@ -52,26 +53,7 @@ def _propose(
     """Draws of the mixture and the log of its density there."""
     shares = np.maximum(shares_of(modes), LEAST_SHARE)
     shares /= shares.sum()
-    parts = rng.choice(len(modes), size=number, p=shares)
-    dim = modes[0].fit.mean.size
-    z = rng.standard_normal((number, dim))
-    z *= np.sqrt(degrees / rng.chisquare(degrees, size=(number, 1)))
-    draws = np.empty((number, dim))
-    for part, mode in enumerate(modes):
-        mine = parts == part
-        draws[mine] = mode.fit.mean + z[mine] @ mode.fit.factor.T
-    log_parts = [
-        np.log(share) + _log_t(mode.fit, draws, degrees)
-        for share, mode in zip(shares, modes, strict=True)
-    ]
-    return draws, np.logaddexp.reduce(log_parts, axis=0)
-
-
-def _log_t(fit: Gaussian, draws: Array, degrees: float) -> Array:
-    """Log density of the multivariate t with the fit's location and scale."""
-    dim = fit.mean.size
-    z = np.linalg.solve(fit.factor, (draws - fit.mean).T)
-    distances = np.einsum("is,is->s", z, z)
-    constant = gammaln(0.5 * (degrees + dim)) - gammaln(0.5 * degrees)
-    constant -= 0.5 * dim * np.log(degrees * np.pi) + np.linalg.slogdet(fit.factor)[1]
-    return constant - 0.5 * (degrees + dim) * np.log1p(distances / degrees)
+    parts = [Part(mode.fit, degrees) for mode in modes]
+    draws = draw_parts(rng, parts, rng.multinomial(number, shares).tolist())
+    draws = rng.permutation(draws)
+    return draws, log_mixture(parts, shares, draws)

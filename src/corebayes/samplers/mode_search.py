@@ -1,13 +1,16 @@
-"""The modes of π_w that Newton's method finds from several places, and their masses."""
+"""The modes of π_w that Newton's method finds from many places, and their masses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from corebayes.deadline import check_time
 from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.parts import squared_distances
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Gaussian
 
@@ -22,15 +25,44 @@ class Mode(NamedTuple):
 def find_modes(posterior: Posterior, starts: Iterable[Array]) -> Iterator[Mode]:
     """The modes of π_w that Newton's method reaches from the starts."""
     for start in starts:
-        fit = Laplace().try_fit(posterior, start)
-        if fit is None:
-            continue
-        with np.errstate(all="ignore"):
-            # ‖Lᵀ∇‖ is the distance to the mode in its own standard deviations.
-            distance = np.linalg.norm(fit.factor.T @ posterior.gradient(fit.mean))
-        mass = log_mass(posterior, fit)
-        if mass > -np.inf and distance < 1e-2:
-            yield Mode(fit, mass)
+        mode = find_mode(posterior, start)
+        if mode is not None:
+            yield mode
+
+
+def find_mode(posterior: Posterior, start: Array) -> Mode | None:
+    """The mode that Newton's method reaches from the start, if it reaches one."""
+    fit = Laplace().try_fit(posterior, start)
+    if fit is None:
+        return None
+    with np.errstate(all="ignore"):
+        # ‖Lᵀ∇‖ is the distance to the mode in its own standard deviations.
+        distance = np.linalg.norm(fit.factor.T @ posterior.gradient(fit.mean))
+    mass = log_mass(posterior, fit)
+    return Mode(fit, mass) if mass > -np.inf and distance < 1e-2 else None
+
+
+def modes_of_particles(
+    posterior: Posterior, particles: Array, *, known: Sequence[Mode] = (), most: int = 60
+) -> list[Mode]:
+    """The distinct modes that particles lead to, the heaviest first, with those known already.
+
+    A particle that lies in a mode that was found says nothing new. Cost: at most `most` fits.
+    """
+    modes = distinct_modes(known)
+    left = particles
+    for mode in modes:
+        left = left[~_inside(mode.fit, left)]
+    for _ in range(most):
+        check_time()
+        if len(left) == 0:
+            break
+        start, left = left[0], left[1:]
+        mode = find_mode(posterior, start)
+        if mode is not None:
+            modes = distinct_modes([*modes, mode])
+            left = left[~_inside(mode.fit, left)]
+    return modes
 
 
 def log_mass(posterior: Posterior, fit: Gaussian) -> float:
@@ -44,12 +76,17 @@ def distinct_modes(modes: Iterable[Mode]) -> list[Mode]:
     """Each mode once, the heaviest first."""
     distinct: list[Mode] = []
     for mode in sorted(modes, key=lambda mode: -mode.log_mass):
-        if not any(lies_in(known.fit, mode.fit.mean[None], 1e-2) for known in distinct):
+        if not any(same_mode(known, mode) for known in distinct):
             distinct.append(mode)
     return distinct
 
 
-def shares_of(modes: list[Mode]) -> Array:
+def same_mode(one: Mode, other: Mode) -> bool:
+    """Whether two fits are of one mode, up to a tenth of a deviation."""
+    return lies_in(one.fit, other.fit.mean[None], 1e-2)
+
+
+def shares_of(modes: Sequence[Mode]) -> Array:
     """The share of each mode in the mass of all."""
     masses = np.array([mode.log_mass for mode in modes])
     shares = np.exp(masses - masses.max())
@@ -58,10 +95,17 @@ def shares_of(modes: list[Mode]) -> Array:
 
 def lies_in(fit: Gaussian, draws: Array, scale: float) -> bool:
     """Whether a draw lies where draws of N(mean, scale · LLᵀ) do: ‖z‖² ≤ d + 4 √(2d)."""
-    z = np.linalg.solve(fit.factor, (draws - fit.mean).T)
     dim = fit.mean.size
-    nearest = float(np.min(np.einsum("is,is->s", z, z)))
+    nearest = float(np.min(squared_distances(fit, draws)))
     return nearest <= scale * (dim + 4.0 * np.sqrt(2.0 * dim))
+
+
+def _inside(fit: Gaussian, draws: Array) -> NDArray[np.bool_]:
+    """Which draws lie well within a mode: ‖z‖² ≤ d + 2 √(2d)."""
+    dim = fit.mean.size
+    if len(draws) == 0:
+        return np.zeros(0, dtype=np.bool_)
+    return squared_distances(fit, draws) <= dim + 2.0 * np.sqrt(2.0 * dim)
 
 
 def log_volume(fit: Gaussian) -> float:

@@ -18,17 +18,20 @@ from numpy.random import Generator
 from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
 from corebayes.models.mixed import MixedRegression
+from corebayes.models.touching import is_touching
 from corebayes.samplers.chain import Chain, run_chain
 from corebayes.samplers.density import (
     Callback,
     Frame,
     Pointer,
+    jax_density,
     plain_density,
     quickest_density,
 )
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import fit_or_units, prior_fit
-from corebayes.samplers.mixed_density import MixedDensity
+from corebayes.samplers.local_frame import LocalFrame, local_frame, local_start
+from corebayes.samplers.mixed_density import MixedDensity, mixed_density
 from corebayes.samplers.mixed_frame import MixedFrame, frame_of
 from corebayes.samplers.mode_search import log_mass
 from corebayes.samplers.posterior import Posterior
@@ -37,7 +40,7 @@ from corebayes.types import Array, Gaussian
 # Chains start from fits this many times too wide, so that agreement between them means something.
 DISPERSION = 2.0
 
-# Up to so many parameters the frame and the tuning know of correlations.
+# Up to so many parameters of a model that is not log-concave frame and tuning know of correlations.
 MOST_PARAMETERS = 200
 
 # A place with less than e^−20 of the mass of another is none to start from.
@@ -114,11 +117,14 @@ class NUTS:
 
     def _places(
         self, rng: Generator, posterior: Posterior, start: Array | None
-    ) -> tuple[Frame | MixedFrame, list[Array]]:
+    ) -> tuple[Frame | MixedFrame | LocalFrame, list[Array]]:
         """The coordinates, and where the chains start in them."""
         if isinstance(posterior.model, MixedRegression):
             mixed = frame_of(posterior, start)
             return mixed, [mixed.start(rng) for _ in range(self.chains)]
+        if is_touching(posterior.model) and posterior.weights.size:
+            local = local_frame(posterior, posterior.model, start)
+            return local, [local_start(rng, posterior, local) for _ in range(self.chains)]
         fits = _fits(rng, posterior, self.chains, start)
         frame = _frame(posterior, fits)
         return frame, [
@@ -129,7 +135,7 @@ class NUTS:
     def _run(
         self,
         posterior: Posterior,
-        frame: Frame | MixedFrame,
+        frame: Frame | MixedFrame | LocalFrame,
         chains: list[Chain],
         options: dict[str, Any],
     ) -> tuple[Array, dict[str, Array]]:
@@ -137,9 +143,14 @@ class NUTS:
         own = {"tune": self.num_tune, "target_accept": self.target_accept}
         options = {**options, **own, "maxdepth": self.max_depth}
         correlated = not posterior.model.log_concave and posterior.dim <= MOST_PARAMETERS
+        # The frame of a mixed model knows them already.
+        correlated = correlated and not isinstance(frame, MixedFrame)
         options["low_rank_modified_mass_matrix"] = self.compiled and correlated
         if isinstance(frame, MixedFrame):
-            density: Callback | Pointer = MixedDensity(posterior, frame)
+            quickest = mixed_density if self.compiled else MixedDensity
+            density: Callback | Pointer = quickest(posterior, frame)
+        elif isinstance(frame, LocalFrame):
+            density = jax_density(frame.log_density, posterior, frame.affine)
         else:
             density = (quickest_density if self.compiled else plain_density)(posterior, frame)
         traces = [run_chain(density, chain, options) for chain in chains]

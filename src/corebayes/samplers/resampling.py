@@ -36,6 +36,8 @@ class Resampling:
     """
 
     oversampling: int = 4
+    places: Array | None = None
+    """Where modes are also looked for, (K, d)."""
     otherwise: Sampler = field(default_factory=NUTS)
 
     def draw(
@@ -45,6 +47,7 @@ class Resampling:
         starts = [np.zeros(model.dim) if start is None else start]
         if not model.log_concave:
             starts.extend(prior_fit(model, posterior.rows).draw(rng, NUM_STARTS))
+            starts.extend(() if self.places is None else self.places)
         modes = distinct_modes(find_modes(posterior, starts))
         if modes:
             # The ratios of a t to a Gaussian spread with the dimension, and less so for a t that

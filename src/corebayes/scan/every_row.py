@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.scan.passes import rows_of_width
+from corebayes.scan.query import OfVectors
 from corebayes.types import Array, Block, Indices, Points, TangentSpace
 
 Pieces = tuple[Array, ...]
@@ -20,61 +20,38 @@ def joined(pieces: Pieces) -> Array:
     return np.concatenate(pieces)
 
 
-@dataclass(frozen=True)
-class Norms:
-    """c_n ‖g_n‖ for every row: zero where a potential is constant or a row counts zero times."""
+class InPieces:
+    """Answers that follow each other."""
 
-    space: TangentSpace
-
-    @property
-    def width(self) -> int:
-        return self.space.width
-
-    @property
-    def block_rows(self) -> int:
-        return rows_of_width(self.width)
-
-    def answer(self, block: Block, numbers: Indices) -> Pieces:
-        return self.answer_embedded(self.space.embed(block, reuse=True), block, numbers)
-
-    def answer_embedded(self, vectors: Any, block: Block, numbers: Indices) -> Pieces:
-        """The answer of rows whose vectors are at hand."""
-        norms = np.sqrt(self.space.squared_norms(vectors))
-        return (norms if block.counts is None else block.counts * norms,)
-
-    def merge(self, first: Pieces, second: Pieces) -> Pieces:
+    def merge(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
         return first + second
 
 
 @dataclass(frozen=True)
-class Projections:
+class Norms(InPieces, OfVectors[Pieces]):
+    """c_n ‖g_n‖ for every row: zero where a potential is constant or a row counts zero times."""
+
+    space: TangentSpace
+
+    def answer_embedded(self, vectors: Any, block: Block, numbers: Indices) -> Pieces:
+        norms = np.sqrt(self.space.squared_norms(vectors))
+        return (norms if block.counts is None else block.counts * norms,)
+
+
+@dataclass(frozen=True)
+class Projections(InPieces, OfVectors[Pieces]):
     """⟨g_n, element⟩ for every row; zero where a row counts zero times."""
 
     space: TangentSpace
     element: Array
 
-    @property
-    def width(self) -> int:
-        return self.space.width
-
-    @property
-    def block_rows(self) -> int:
-        return rows_of_width(self.width)
-
-    def answer(self, block: Block, numbers: Indices) -> Pieces:
-        return self.answer_embedded(self.space.embed(block, reuse=True), block, numbers)
-
     def answer_embedded(self, vectors: Any, block: Block, numbers: Indices) -> Pieces:
-        """The answer of rows whose vectors are at hand."""
         values = self.space.project(vectors, self.element)
         return (values if block.counts is None else np.where(block.counts > 0.0, values, 0.0),)
 
-    def merge(self, first: Pieces, second: Pieces) -> Pieces:
-        return first + second
-
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(InPieces):
     """How often every row counts."""
 
     block_rows: int = 2**62
@@ -82,18 +59,12 @@ class Counts:
     def answer(self, block: Block, numbers: Indices) -> Pieces:
         return (block.multiplicity().copy(),)
 
-    def merge(self, first: Pieces, second: Pieces) -> Pieces:
-        return first + second
-
 
 @dataclass(frozen=True)
-class AllRows:
+class AllRows(InPieces):
     """The rows themselves, for data small enough to be kept in one piece."""
 
     block_rows: int = 2**62
 
     def answer(self, block: Block, numbers: Indices) -> tuple[Points, ...]:
         return (Points(numbers, block),)
-
-    def merge(self, first: tuple[Points, ...], second: tuple[Points, ...]) -> tuple[Points, ...]:
-        return first + second

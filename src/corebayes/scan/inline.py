@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 from corebayes.deadline import current_deadline
 from corebayes.scan.passes import Pass, Shard
+
+# Shards that are waiting for each thread: a data set may have millions, and a task takes longer to
+# submit than a small one to refuse when the time is over.
+AHEAD = 16
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,12 @@ class Inline:
         pool = ThreadPoolExecutor(threads)
         with one_blas_thread():
             try:
-                yield from pool.map(partial(work, stopped=stopped), shards)
+                rest = iter(shards)
+                task = partial(work, stopped=stopped)
+                ahead = deque(pool.submit(task, shard) for shard in islice(rest, AHEAD * threads))
+                while ahead:
+                    yield ahead.popleft().result()
+                    ahead.extend(pool.submit(task, shard) for shard in islice(rest, 1))
             finally:
                 # After an error or Ctrl-C nobody waits for the blocks that are left, nor for those
                 # under way: the first of them may be compiling.

@@ -3,18 +3,56 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from corebayes.scan.passes import rows_of_width
 from corebayes.types import Array, Block, Indices, Model, Points, TangentSpace
 
+Answer = TypeVar("Answer")
 
-def _added(first: Any, second: Any) -> Any:
-    """Two answers of the same named fields, field by field."""
-    return type(first)(*(a + b for a, b in zip(first, second, strict=True)))
+
+class Added:
+    """Answers of named fields that add up, field by field."""
+
+    def merge(self, first: Any, second: Any) -> Any:
+        return type(first)(*(a + b for a, b in zip(first, second, strict=True)))
+
+
+class OfWidth(ABC):
+    """So many numbers are computed of each row."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int: ...
+
+    @property
+    def block_rows(self) -> int:
+        return rows_of_width(self.width)
+
+
+class OfSpace(OfWidth):
+    """A question to rows as vectors of a tangent space."""
+
+    space: TangentSpace
+
+    @property
+    def width(self) -> int:
+        return self.space.width
+
+
+class OfVectors(OfSpace, Generic[Answer]):
+    """One that is answered of the vectors themselves."""
+
+    def answer(self, block: Block, numbers: Indices) -> Answer:
+        return self.answer_embedded(self.space.embed(block, reuse=True), block, numbers)
+
+    @abstractmethod
+    def answer_embedded(self, vectors: Any, block: Block, numbers: Indices) -> Answer:
+        """The answer of rows whose vectors are at hand."""
 
 
 class Sums(NamedTuple):
@@ -26,18 +64,10 @@ class Sums(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Totals:
+class Totals(OfSpace, Added):
     """Σ_n c_n g_n and Σ_n c_n E_w f_n. Cost: N·S potentials, or N·d² flops in a Hermite space."""
 
     space: TangentSpace
-
-    @property
-    def width(self) -> int:
-        return self.space.width
-
-    @property
-    def block_rows(self) -> int:
-        return rows_of_width(self.width)
 
     def answer(self, block: Block, numbers: Indices) -> Sums:
         total, mean = self.space.total(block)
@@ -46,9 +76,6 @@ class Totals:
             raise BadPotentialError(_bad_row(self.space, block, numbers))
         weight = float(len(block) if block.counts is None else block.counts.sum())
         return Sums(total, mean, weight)
-
-    def merge(self, first: Sums, second: Sums) -> Sums:
-        return _added(first, second)
 
 
 class BadPotentialError(ValueError):
@@ -81,7 +108,7 @@ class Best(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BestRows:
+class BestRows(OfVectors[Best]):
     """The rows with the largest ⟨g_n, r⟩ / ‖g_n‖, leaving out `exclude` (sorted).
 
     Divided by ‖r‖ the score is corr_w[f_n, r]. Rows with a constant potential have no
@@ -93,19 +120,7 @@ class BestRows:
     num_best: int
     exclude: Indices
 
-    @property
-    def width(self) -> int:
-        return self.space.width
-
-    @property
-    def block_rows(self) -> int:
-        return rows_of_width(self.width)
-
-    def answer(self, block: Block, numbers: Indices) -> Best:
-        return self.answer_embedded(self.space.embed(block, reuse=True), block, numbers)
-
     def answer_embedded(self, vectors: Any, block: Block, numbers: Indices) -> Best:
-        """The answer of rows whose vectors are at hand."""
         squared_norms = self.space.squared_norms(vectors)
         flat = squared_norms <= 0.0
         scores = self.space.project(vectors, self.residual)
@@ -152,7 +167,7 @@ class Slopes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Derivatives:
+class Derivatives(OfWidth, Added):
     """The full-data log-likelihood at θ with gradient and Hessian. Cost: N · d² flops."""
 
     model: Model
@@ -162,21 +177,14 @@ class Derivatives:
     def width(self) -> int:
         return self.theta.size
 
-    @property
-    def block_rows(self) -> int:
-        return rows_of_width(self.width)
-
     def answer(self, block: Block, numbers: Indices) -> Slopes:
         weights = block.multiplicity()
         value = float(self.model.sum_potentials(self.theta[None, :], block, weights)[0])
         return Slopes(value, *self.model.gradient_and_hessian(self.theta, block, weights))
 
-    def merge(self, first: Slopes, second: Slopes) -> Slopes:
-        return _added(first, second)
-
 
 @dataclass(frozen=True)
-class Statistics:
+class Statistics(OfWidth, Added):
     """Additive sufficient statistics of a conjugate model. Cost: N · d² flops."""
 
     model: Any
@@ -185,12 +193,5 @@ class Statistics:
     def width(self) -> int:
         return self.model.dim
 
-    @property
-    def block_rows(self) -> int:
-        return rows_of_width(self.width)
-
     def answer(self, block: Block, numbers: Indices) -> Any:
         return self.model.statistics(block, block.multiplicity())
-
-    def merge(self, first: Any, second: Any) -> Any:
-        return _added(first, second)

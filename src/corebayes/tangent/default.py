@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 
 from corebayes.models.glm import GLM
@@ -21,6 +22,8 @@ from corebayes.tangent.monte_carlo import MonteCarlo
 
 # Up to here a posterior may be visibly skewed, and a pass of degree 3 or more is cheap.
 SKEWED_ROWS, SKEWED_DIM = 20_000, 20
+# Flops of a pass of degree 3 that are affordable.
+AFFORDABLE = 5e10
 # Numbers of an element at the highest degree, d^order, beyond which a degree is not worth it.
 MAX_NUMBERS = 10_000
 # A hundredth of a standard deviation is far below the error of covariances.
@@ -39,27 +42,37 @@ def default_geometry(
     nothing to fit, so for a coreset of `size` rows the space is made large enough where that is
     cheap. Models that are not log-concave get guards against spurious modes.
     """
-    geometry = _plain(problem, size or 0, OF_THE_POSTERIOR if exact_draws else OF_A_FIT)
-    return geometry if problem.model.log_concave else Guard(geometry=geometry)
+    if is_structured(problem.model):
+        return Arrow()
+    if problem.model.log_concave:
+        return _plain(problem, size or 0, OF_THE_POSTERIOR if exact_draws else OF_A_FIT)
+    of_all_modes = replace(OF_THE_POSTERIOR, places=problem.places)
+    return Guard(geometry=_plain(problem, size or 0, of_all_modes if exact_draws else OF_A_FIT))
 
 
 def _plain(problem: Problem, size: int, sampler: Sampler) -> Geometry:
     model = problem.model
-    if is_structured(model):
-        return Arrow()
     if is_conjugate(model):
         return ClosedForm()
     if isinstance(model, GLM):
-        return Hermite(order=_order(model.dim, problem.data.total_count, size))
+        order = _order(problem, size)
+        centred = order > 2 and model.dim > SKEWED_DIM and model.log_concave
+        return Hermite(order=order, centred=centred)
     rank = max(size, model.dim * (model.dim + 3) // 2)
     # The covariances of `rank` potentials need several times as many draws.
     return MonteCarlo(num_draws=max(500, 4 * rank), sampler=sampler)
 
 
-def _order(dim: int, count: float, size: int) -> int:
+def affordable_cubes(problem: Problem) -> bool:
+    """Whether a pass of degree 3, N·d³ flops, takes no more than a second or two."""
+    return problem.data.num_rows * float(problem.model.dim) ** 3 <= AFFORDABLE
+
+
+def _order(problem: Problem, size: int) -> int:
     """The degree of polynomials that `size` points can make use of."""
+    dim, count = problem.model.dim, problem.data.total_count
     if dim > SKEWED_DIM:
-        return 2
+        return 3 if count <= SKEWED_ROWS and affordable_cubes(problem) else 2
     if count > SKEWED_ROWS:
         return 2 if size <= comb(dim + 2, 2) else 3
     orders = range(3, MAX_ORDER + 1)

@@ -5,11 +5,13 @@ outlier got a weight of 55,861. So two kinds of coordinates are added to those o
 and fitted with them:
 
     λ                              for every row: ties Σ_i w_i to Σ_n c_n
-    s_k (f_n(θ_k) − f_n(μ_w))      at a few draws θ_k of the prior: the log-likelihood far away
+    s_k (f_n(θ_k) − f_n(μ_w))      at modes of π and a few draws θ_k of the prior: the
+                                   log-likelihood far away
 
 They are scaled so that an error of a tenth, in Σw or in the log-likelihood ratio at θ_k, weighs
 as much as an eighth of a nat: little beside what must be fitted near π_w, everything where that
-says nothing.
+says nothing. Where the likelihood has fallen by hundreds of nats only an error as large as the fall
+would matter, and weighs as much.
 """
 
 from __future__ import annotations
@@ -37,6 +39,13 @@ from corebayes.types import (
 
 # ½ (5 · 0.1)² = an eighth of a nat for a relative error of a tenth.
 FIRMNESS = 5.0
+# Nats of the fall up to which that holds; an error of all of a fall that is five times as deep, or
+# deeper, weighs half a nat.
+SHALLOW = 20.0
+# Modes to look at, the heaviest.
+MOST_MODES = 20
+# The share of rows that must have a say at a place, and how often it is moved for that.
+LEAST_SAY, MOST_HALVINGS = 0.1, 12
 # Rows from which the size of the log-likelihood at a prior draw is estimated.
 SCALE_ROWS = 500
 
@@ -135,16 +144,43 @@ class Guard(Geometry):
     ) -> GuardedSpace:
         inner = self.geometry.space(rng, problem, points, start)
         model, count = problem.model, problem.data.total_count
-        prior = prior_fit(model, problem.no_points().rows)
         # The same places and rows at every look, so that looks can be compared.
         fixed = np.random.default_rng(problem.data.num_rows)
-        far = np.vstack([prior.draw(fixed, self.num_far), inner.location])
+        prior = prior_fit(model, problem.no_points().rows)
         _, rows, counts = random_points(fixed, problem, SCALE_ROWS)
-        sums = model.sum_potentials(far, rows, counts)
-        sizes = np.abs(sums[:-1] - sums[-1]) * count / max(counts.sum(), 1.0)
+        modes = problem.places[:MOST_MODES]
+        wide = prior.draw(fixed, self.num_far)
+        centre = modes[0] if len(modes) else inner.location
+        wide = _pulled_in(model, rows, wide, centre)
+        far = np.vstack([modes, wide, inner.location])
+        with np.errstate(all="ignore"):
+            sums = model.sum_potentials(far, rows, counts)
+        sizes = np.abs(sums[:-1] - sums[-1]) * count / (counts.sum() or 1.0)
         # A likelihood that is flat out there needs no guard: a nat is the least that counts.
-        scales = FIRMNESS / np.append(np.maximum(sizes, 1.0), count)
+        sizes = np.maximum(sizes, 1.0)
+        firmness = np.clip(FIRMNESS * SHALLOW / sizes, 1.0, FIRMNESS)
+        scales = np.append(firmness / sizes, FIRMNESS / count)
         return GuardedSpace(inner, model, far, np.where(np.isfinite(scales), scales, 0.0))
 
     def kl(self, problem: Problem, space: GuardedSpace, residual: Array) -> Estimate:
         return self.geometry.kl(problem, space.inner, space.split(residual)[0])
+
+
+def _pulled_in(model: Model, rows: Block, far: Array, centre: Array) -> Array:
+    """Places at which many rows have a say, halfway to the centre again and again where few have.
+
+    Where potentials overflow, or one row outweighs all others, no few rows can stand for all: what
+    they are fitted to there they would not fit elsewhere. Cost: 500 potentials for each place.
+    """
+    far, left = far.copy(), np.arange(len(far))
+    with np.errstate(all="ignore"):
+        at_centre = model.potentials(centre[None], rows)
+        for _ in range(MOST_HALVINGS):
+            changes = np.abs(model.potentials(far[left], rows) - at_centre)
+            # (Σ |Δf|)² / Σ Δf², as a share of the rows
+            shares = np.square(changes.mean(axis=0)) / np.mean(np.square(changes), axis=0)
+            left = left[~(shares >= LEAST_SAY)]
+            if left.size == 0:
+                break
+            far[left] = 0.5 * (far[left] + centre)
+    return np.delete(far, left, axis=0)

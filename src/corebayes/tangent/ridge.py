@@ -64,12 +64,13 @@ class RidgeAlgebra:
         beta, coefficients = vectors
         scaled = coefficients * weights[:, None]
         parts = [scaled[:, 0] @ beta]
+        weighted = scratch("weighted", beta.shape)
         if self.order == 3:
-            squares = beta.T @ (beta * scaled[:, 1:2])
+            squares = beta.T @ np.multiply(beta, scaled[:, 1:2], out=weighted)
             cubes = _cubes(beta, scaled[:, 2])
             return np.concatenate([*parts, squares.ravel() / ROOT_2, cubes.ravel() / ROOT_6])
         for degree, power in self._powers(beta):
-            part = power.T @ (beta * scaled[:, degree - 1 : degree])
+            part = power.T @ np.multiply(beta, scaled[:, degree - 1 : degree], out=weighted)
             parts.append(part.ravel() / np.sqrt(factorial(degree)))
         return np.concatenate(parts)
 

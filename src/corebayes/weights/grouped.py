@@ -40,7 +40,7 @@ class GroupedVectors:
         """The vectors of a space divided by their lengths, and the lengths."""
         lengths = np.sqrt(space.squared_norms(vectors))
         safe = np.where(lengths > 0.0, lengths, 1.0)[:, None]
-        parts = space.parts(total)
+        parts = space.in_parts(total)
         return cls(vectors.common / safe, vectors.own / safe, vectors.groups, parts), lengths
 
     @property
@@ -166,6 +166,6 @@ def _buckets(vectors: GroupedVectors, taken: Indices) -> list[_Bucket]:
         diagonal = np.full((chosen.size, width), 1.0)
         diagonal[row, place] = RIDGE
         gram[:, np.arange(width), np.arange(width)] += diagonal
-        inverse_root = np.linalg.inv(np.linalg.cholesky(gram))
+        inverse_root = np.asarray(np.linalg.inv(np.linalg.cholesky(gram)), dtype=np.float64)
         result.append(_Bucket(members, row, place, inverse_root))
     return result

@@ -183,12 +183,12 @@ def _exchanged(
         entering = entering[alignments[entering] > 0.0]
         if entering.size == 0 or missing.half_square <= PRECISION:
             break
-        others = _solved(vectors, *_joined(vectors, taken, values, entering))
-        others = _pruned(vectors, *others, size, LEAVING)
-        found = vectors.residual(*others)
-        if found.half_square >= STALLED * missing.half_square:
-            if found.half_square < missing.half_square:
-                taken, values = others
+        other, solved = _solved(vectors, *_joined(vectors, taken, values, entering))
+        other, solved = _pruned(vectors, other, solved, size, LEAVING)
+        found = vectors.residual(other, solved)
+        stalled = found.half_square >= STALLED * missing.half_square
+        if found.half_square < missing.half_square:
+            taken, values, missing = other, solved, found
+        if stalled:
             break
-        (taken, values), missing = others, found
     return taken, values

@@ -25,10 +25,10 @@ from corebayes.weights.nnls import nonnegative_least_squares
 
 T = TypeVar("T")
 
-# Where every damped step fails, parts of one are tried: a half, a quarter, so many times. A row may
+# Where every damped step fails, parts of one are tried: a half, a quarter and so on. A row may
 # be nearly constant under π_w and yet be all that keeps π_w from leaving, like a count of zero
 # far out, and damping in proportion to its variance does not keep it.
-PARTS, PARTLY_DAMPED = 5, 1.0
+PARTLY_DAMPED = 1.0
 # The least share of ½ Var_w r that is worth a look within a nat.
 NEAR_SHARE = 0.01
 
@@ -47,6 +47,8 @@ class NaturalGradient:
     max_trials: int = 10
     """Looks in search of one damped step; if neither that nor part of one lowers KL the weights
     stay as they are."""
+    parts: int = 5
+    """Then a half, a quarter and so on of a damped step, so many times."""
     tolerance: float = 1e-10
     """Stop when a step promises to lower KL by less than this, in nats."""
     least_share: float = 0.0
@@ -54,7 +56,7 @@ class NaturalGradient:
     where ½ Var_w r is close to KL, a hundredth is always too little."""
 
     def __post_init__(self) -> None:
-        check_fields(self, damping=0.0, tolerance=0.0, least_share=0.0)
+        check_fields(self, parts=0, damping=0.0, tolerance=0.0, least_share=0.0)
 
     def run(self, rng: Rng, restriction: Restriction, weights: Array) -> Array:
         # All looks share their random numbers, so that KL is compared along one smooth curve.
@@ -75,7 +77,7 @@ class NaturalGradient:
         """
         moments, kept = seen
         damping, share, trials, steps = self.damping, 1.0, 0, 0
-        while steps < self.num_steps and trials < self.max_trials + PARTS:
+        while steps < self.num_steps and trials < self.max_trials + self.parts:
             trial = (1.0 - share) * weights + share * _damped_target(moments, weights, damping)
             promised = _promised_decrease(moments, weights, trial)
             if promised <= self._worth(moments.level.half_variance):

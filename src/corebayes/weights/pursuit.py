@@ -9,17 +9,26 @@ until no vector is aligned with what is missing, it is nonnegative least squares
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 
 from corebayes.deadline import check_time
 from corebayes.types import Array, Block, Indices, TangentSpace
-from corebayes.weights.active_set import ActiveSet
+from corebayes.weights.active_set import DEPENDENT, ActiveSet
+from corebayes.weights.block_pursuit import BlockPursuit
 from corebayes.weights.pruning import prune
 
 # Alignments below this share of the largest ⟨u_n, b⟩ are round-off.
 PRECISION = 1e-12
+# Up to so many vectors enter one by one; more of them in blocks.
+ONE_BY_ONE = 256
+# Inner products of a pool with those taken that are kept: 256 MB, twice that while they grow.
+REMEMBERED = 1 << 25
+# In blocks it is over when ½ ‖b − Σ x_i u_i‖² is at most this: no certificate sees so few nats.
+NOTHING_LEFT = 1e-6
 
 
 class Choice(NamedTuple):
@@ -126,27 +135,127 @@ class Pursuit:
 
 
 def orthogonal_pursuit(
-    space: TangentSpace, pool: Block, total: Array, sizes: Sequence[int], *, overshoot: float = 1.0
+    space: TangentSpace,
+    pool: Block,
+    total: Array,
+    sizes: Sequence[int],
+    *,
+    overshoot: float = 1.0,
+    enough: float = 0.0,
 ) -> list[Choice]:
     """The pursuit's answer at each of the `sizes`, all on the one path to the largest.
 
     Ends early when no vector of the pool is aligned with what is missing. With an `overshoot` of
-    two the path goes on to twice the largest size and comes back, the least useful vector leaving
-    each time; at each size the better of the two ways counts. Cost of a point: n·M flops, n·d (or
-    n·S) for its inner products with the pool of n rows; the n × M inner products are kept.
+    two the path goes on to twice the largest size and comes back, the least useful vectors leaving
+    first; at each size the better of the two ways counts. Cost of a point, with few of them: n·M
+    flops, n·d (or n·S) for its inner products with the pool of n rows; the n × M inner products
+    are kept. With many, `block_pursuit`: it ends when ½ ‖b − Σ w_i g_i‖² is `enough`.
     """
-    vectors = space.embed(pool)
-    squared_norms = space.squared_norms(vectors)
-    alive = squared_norms > 0.0
-    norms = np.sqrt(np.where(alive, squared_norms, 1.0))
-
-    def column(number: int) -> Array:
-        one = space.take(vectors, np.array([number]))
-        return space.gram(vectors, one)[:, 0] / (norms * norms[number])
-
-    cross = np.where(alive, space.project(vectors, total) / norms, -np.inf)
-    pursuit = Pursuit(column, cross)
+    vectors = Pool.of(space, space.embed(pool), total)
     largest = int(np.ceil(overshoot * max(sizes)))
+    if largest > ONE_BY_ONE:
+        choices, gram, end = _in_blocks(vectors, sizes, largest, max(enough, NOTHING_LEFT))
+    else:
+        choices, gram, end = _one_by_one(vectors, sizes, largest)
+    # With least-squares weights x the squared distance is ‖b‖² − Σ_i x_i ⟨u_i, b⟩.
+    for size, (positions, values) in prune(gram, end.weights, sizes).items():
+        whole = values.size == end.weights.size
+        back = end if whole else Choice(end.taken[positions], values)
+        if _gain(back, vectors.cross) > _gain(choices[size], vectors.cross):
+            choices[size] = back
+    # Sizes beyond the end of the path share one choice.
+    refined = {id(choice): _refined(vectors, choice) for choice in choices.values()}
+    return [refined[id(choices[size])] for size in sizes]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The unit vectors u_n = g_n/‖g_n‖ of some rows, and the total to be matched."""
+
+    space: TangentSpace
+    vectors: Any
+    norms: Array
+    total: Array
+    cross: Array
+    """⟨u_n, b⟩; −∞ for a row whose potential is constant."""
+
+    @classmethod
+    def of(cls, space: TangentSpace, vectors: Any, total: Array) -> Pool:
+        squared_norms = space.squared_norms(vectors)
+        alive = squared_norms > 0.0
+        norms = np.sqrt(np.where(alive, squared_norms, 1.0))
+        cross = np.where(alive, space.project(vectors, total) / norms, -np.inf)
+        return cls(space, vectors, norms, total, cross)
+
+    def gram(self, these: Indices | None, others: Indices) -> Array:
+        """⟨u_n, u_m⟩; None stands for all rows."""
+        space, norms = self.space, self.norms
+        first = self.vectors if these is None else space.take(self.vectors, these)
+        products = space.gram(first, space.take(self.vectors, others))
+        products /= (norms if these is None else norms[these])[:, None]
+        products /= norms[others]
+        return products
+
+    def missing(self, choice: Choice) -> Array:
+        """b − Σ_i x_i u_i, computed from the vectors."""
+        taken, values = choice
+        chosen = self.space.take(self.vectors, taken)
+        return self.total - self.space.combine(chosen, values / self.norms[taken])
+
+    def slopes(self, taken: Indices, values: Array) -> Array:
+        """⟨u_n, b − Σ_i x_i u_i⟩ for all n. Cost: that of projecting one element."""
+        missing = self.missing(Choice(taken, values))
+        slopes = self.space.project(self.vectors, missing) / self.norms
+        slopes[self.cross == -np.inf] = -np.inf
+        return slopes
+
+
+class Remembered:
+    """A pool that keeps the inner products of all its n rows with those that were ever taken, as
+    long as they fit: n·M flops for the slopes, whatever an element of the space costs."""
+
+    def __init__(self, pool: Pool):
+        self._pool = pool
+        self.cross = pool.cross
+        self._columns = np.empty((pool.cross.size, 0), order="F")
+        self._slots = np.full(pool.cross.size, -1)
+        self._used = 0
+
+    def gram(self, these: Indices, others: Indices) -> Array:
+        return self._pool.gram(these, others)
+
+    def slopes(self, taken: Indices, values: Array) -> Array:
+        fresh = taken[self._slots[taken] < 0]
+        if (self._used + fresh.size) * self.cross.size > REMEMBERED:
+            self._columns = self._columns[:, :0]
+            return self._pool.slopes(taken, values)
+        if fresh.size:
+            self._remember(fresh)
+        spread = np.zeros(self._used)
+        spread[self._slots[taken]] = values
+        return self.cross - self._columns[:, : self._used] @ spread
+
+    def _remember(self, fresh: Indices) -> None:
+        used = self._used + fresh.size
+        if used > self._columns.shape[1]:
+            grown = np.empty((self.cross.size, 2 * used), order="F")
+            grown[:, : self._used] = self._columns[:, : self._used]
+            self._columns = grown
+        self._columns[:, self._used : used] = self._pool.gram(None, fresh)
+        self._slots[fresh] = np.arange(self._used, used)
+        self._used = used
+
+
+class Path(NamedTuple):
+    """What a pursuit passed at each size, and where it ended, with the inner products there."""
+
+    choices: dict[int, Choice]
+    gram: Array
+    end: Choice
+
+
+def _one_by_one(vectors: Pool, sizes: Sequence[int], largest: int) -> Path:
+    pursuit = Pursuit(lambda number: vectors.gram(None, np.array([number]))[:, 0], vectors.cross)
     choices = {size: Choice(pursuit.taken, pursuit.values) for size in sizes}
     # Points may leave, so more enter than stay; this many bounds the work.
     for _ in range(3 * largest):
@@ -154,32 +263,54 @@ def orthogonal_pursuit(
             break
         if pursuit.taken.size in choices:
             choices[pursuit.taken.size] = Choice(pursuit.taken, pursuit.values)
-    # With least-squares weights x the squared distance is ‖b‖² − Σ_i x_i ⟨u_i, b⟩.
-    for size, (positions, values) in prune(pursuit.gram(), pursuit.values, sizes).items():
-        back = Choice(pursuit.taken[positions], values)
-        if _gain(back, cross) > _gain(choices[size], cross):
-            choices[size] = back
-    return [_refined(space, vectors, total, choices[size], norms) for size in sizes]
+    return Path(choices, pursuit.gram(), Choice(pursuit.taken, pursuit.values))
+
+
+def _in_blocks(vectors: Pool, sizes: Sequence[int], largest: int, left: float) -> Path:
+    """Until ½ ‖b − Σ x_i u_i‖² is what may be left."""
+    pursuit = BlockPursuit(Remembered(vectors), PRECISION * _largest_of(vectors.cross))
+    choices = {size: Choice(*pursuit.reached[:2]) for size in sizes}
+    stops, gains = sorted({*sizes, largest}), dict.fromkeys(sizes, 0.0)
+    enough = 0.5 * float(vectors.total @ vectors.total) - left
+    # As many rounds as a pursuit that lets in single vectors to the end would take.
+    for _ in range(3 * largest):
+        size = pursuit.size
+        if size >= largest or pursuit.gain >= enough:
+            break
+        if not pursuit.advance(next(stop for stop in stops if stop > size) - size):
+            break
+        taken, values, gain = pursuit.reached
+        here = Choice(taken, values)
+        for size in sizes:
+            if taken.size <= size and gain > gains[size]:
+                choices[size], gains[size] = here, gain
+    taken, values, _ = pursuit.reached
+    needed = taken.size > min(sizes)
+    gram = vectors.gram(taken, taken) if needed else np.empty((0, 0))
+    return Path(choices, gram, Choice(taken, values))
+
+
+def _largest_of(cross: Array) -> float:
+    """The largest |⟨u_n, b⟩|, beside which round-off is small."""
+    return float(np.abs(cross[np.isfinite(cross)]).max(initial=0.0))
 
 
 def _gain(choice: Choice, cross: Array) -> float:
     return float(choice.weights @ cross[choice.taken])
 
 
-def _refined(
-    space: TangentSpace, vectors: Any, total: Array, choice: Choice, norms: Array
-) -> Choice:
+def _refined(vectors: Pool, choice: Choice) -> Choice:
     """The choice with weights of the vectors themselves, to full precision.
 
     Inner products lose half of the digits; what is missing, computed from the vectors, gives
     them back.
     """
     taken, values = choice
-    chosen = space.take(vectors, taken)
-    lengths = norms[taken]
-    active = ActiveSet()
-    missing = total - space.combine(chosen, values / lengths)
-    if active.fill(space.gram(chosen) / np.outer(lengths, lengths), np.zeros(taken.size)):
-        better = values + active.correct(space.project(chosen, missing) / lengths)
-        values = better if better.min(initial=np.inf) > 0.0 else values
+    lengths = vectors.norms[taken]
+    chosen = vectors.space.take(vectors.vectors, taken)
+    slopes = vectors.space.project(chosen, vectors.missing(choice)) / lengths
+    root, failed = lapack.dpotrf(vectors.gram(taken, taken), lower=1, clean=0)
+    if taken.size and not failed and np.diag(root).min() ** 2 > DEPENDENT:
+        better = values + lapack.dpotrs(root, slopes, lower=1)[0]
+        values = better if better.min() > 0.0 else values
     return Choice(taken, values / lengths)

@@ -9,6 +9,7 @@ answers for all sizes M at once, on the one path to the largest.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,9 @@ from corebayes.types import WeightedPoints
 FIRST_PROMISE = 0.1
 # Shares of the first guess, all quadratics matched, that are tried for that: every tenth from 0.2.
 FIRST_SHARES = np.linspace(0.2, 1.0, 9)
+# Quadratics of which few may count. With so many a look costs more than a few rows are worth: more
+# shares are tried, and a closer start.
+MANY, FIRST_SHARES_OF_MANY, FIRST_PROMISE_OF_MANY = 256, np.linspace(0.05, 1.0, 20), 0.02
 
 
 class Choose(NamedTuple):
@@ -32,6 +36,9 @@ class Choose(NamedTuple):
     goal: Goal
     look: Look
     """The pilot."""
+    heavy: WeightedPoints | None = None
+    """Rows to choose from beside random ones, when the look is already from close to π, whatever
+    its points are."""
 
     @property
     def points(self) -> WeightedPoints:
@@ -40,24 +47,32 @@ class Choose(NamedTuple):
 
 def step(view: View, state: Choose, pilot_size: int) -> tuple[Choose | Polish, Info]:
     """Fit the pilot again if it is not there yet; else select for every size around it."""
-    goal, pilot = state
-    if pilot.half_variance > SETTLED:
+    goal, pilot, heavy = state
+    if heavy is None and pilot.half_variance > SETTLED:
         better = view.look(view.pilot(pilot, pilot_size), pilot)
         if better.lower_than(pilot):
             return Choose(goal, better), view.info(goal, better)
     if goal.open:
-        goal = Goal((_first_size(view, pilot),), open=True)
-    chosen = view.select(pilot, goal.sizes, scan=False)
-    return Polish(goal, pilot, pilot, tuple(chosen)), view.info(goal, pilot)
+        goal = goal._replace(sizes=(_first_size(view, pilot, heavy),))
+    if heavy is None:
+        chosen = view.select(pilot, goal.sizes, scan=False)
+        return Polish(goal, pilot, pilot, tuple(chosen)), view.info(goal, pilot)
+    # The pilot is selected with the others, on the same path; seen from so close to π it is seen
+    # from its own posterior.
+    view = replace(view, size=goal.sizes[-1])
+    sizes = sorted({*goal.sizes, view.pilot_points(pilot_size)})
+    chosen = dict(zip(sizes, view.select(pilot, sizes, scan=False, also=heavy), strict=True))
+    pilot = Look.of(chosen[sizes[-1]], pilot.space, pilot.total)
+    return Polish(goal, pilot, pilot, tuple(chosen[size] for size in goal.sizes)), Info(None)
 
 
-def _first_size(view: View, pilot: Look) -> int:
+def _first_size(view: View, pilot: Look, heavy: WeightedPoints | None) -> int:
     """Where an open size starts: few points that promise to be close."""
-    sizes = sorted({max(1, int(view.size * share)) for share in FIRST_SHARES})
-    choices = view.select(pilot, sizes, scan=False)
+    shares = FIRST_SHARES if view.size <= MANY else FIRST_SHARES_OF_MANY
+    sizes = sorted({max(1, int(view.size * share)) for share in shares})
+    enough = FIRST_PROMISE if view.size <= MANY else FIRST_PROMISE_OF_MANY
+    choices = view.select(pilot, sizes, scan=False, enough=enough, also=heavy)
     near = (
-        size
-        for size, choice in zip(sizes, choices, strict=True)
-        if pilot.promise(choice) <= FIRST_PROMISE
+        size for size, choice in zip(sizes, choices, strict=True) if pilot.promise(choice) <= enough
     )
     return next(near, sizes[-1])

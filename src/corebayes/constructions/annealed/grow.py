@@ -81,7 +81,7 @@ def begin(view: View, goal: Goal, answers: tuple[Look, ...]) -> Grow | None:
     on_all = cost.passes == 0.0 or not view.has_unseen
     if not (on_all or cost.is_passes):
         return None
-    numbers = None if on_all else view.pool_numbers(view.pool_rows)
+    numbers = None if on_all else view.pool_numbers(view.pool_size)
     largest = problem.data.num_rows if cost.passes == 0.0 else problem.model.dim
     far = tuple(
         size

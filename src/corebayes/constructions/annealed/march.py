@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.constructions.annealed.arrive import arrive
 from corebayes.constructions.annealed.choose import Choose
 from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.annealed.view import Goal, View
@@ -65,6 +66,12 @@ def begin(view: View, goal: Goal, warming: float) -> March | Choose:
     temperature = 1.0 if wanted >= data.num_rows else min(1.0, covered)
     _check_potentials(view.problem, points)
     points = points.at(points.weights / temperature)
+    # Of few rows every look is cheap, and a pilot fitted at its own posterior is the better one.
+    if temperature < 1.0 and view.has_unseen:
+        arrived = arrive(view, points)
+        if arrived is not None:
+            look, geometry, heavy = arrived
+            return Choose(goal._replace(geometry=geometry), look, heavy)
     look = view.look(points, None, temperature, _warmer(temperature, warming))
     return _arrived(March(goal, look, temperature, warming))
 

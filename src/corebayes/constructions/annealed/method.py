@@ -97,7 +97,8 @@ class AnnealedSparseVI(Construction):
                 return polish.enlarge(view, state, polisher)
 
     def _view(self, rng: Rng, problem: Problem, goal: Goal) -> View:
-        return View(rng, problem, goal.sizes[-1], self.geometry, self.pool_rows, self.total_rows)
+        geometry = self.geometry or goal.geometry
+        return View(rng, problem, goal.sizes[-1], geometry, self.pool_rows, self.total_rows)
 
 
 def _goal(problem: Problem, sizes: Sequence[int], *, is_open: bool) -> Goal:

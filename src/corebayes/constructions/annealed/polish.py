@@ -29,6 +29,9 @@ FURTHER = 10.0
 # Weights that bring KL down to this share of what it was are still on their way: no other points
 # are looked for. Other points must promise to leave no more than the second share of KL.
 STILL_FALLING, WORTH_A_LOOK = 0.01, 0.8
+# Below so many nats, which no certificate tells from nothing, other points are not worth their
+# passes.
+ENOUGH = 1e-6
 # An open size that does not do grows by a third of itself: KL falls geometrically in the size, so
 # few sizes are tried, and the one that does is at most a third too large.
 ENLARGED = 3
@@ -88,7 +91,7 @@ def enlarge(view: View, state: Arrived, polisher: Polisher) -> tuple[Polish | Gr
     look, last = state.answers[-1], state.goal.sizes[-1]
     size = min(last + max(1, last // ENLARGED), view.problem.data.num_rows)
     (chosen,) = view.select(look, [size])
-    larger = Polish(Goal((size,), open=True), look, state.pilot or look, (chosen,))
+    larger = Polish(state.goal._replace(sizes=(size,)), look, state.pilot or look, (chosen,))
     return step(replace(view, size=size), larger, polisher)
 
 
@@ -101,9 +104,9 @@ def _improved(
     """
     for _ in range(polisher.rounds):
         before = best.half_variance
-        best = judge.polished(best, polisher.steps)
+        best = judge.polished(best, _steps(judge, before, polisher))
         now = best.half_variance
-        if now <= polisher.tolerance:
+        if now <= (ENOUGH if view.has_unseen else polisher.tolerance):
             break
         if now <= STILL_FALLING * before:
             continue
@@ -115,6 +118,13 @@ def _improved(
             break
         best = other
     return best
+
+
+def _steps(judge: View, half_variance: float, polisher: Polisher) -> NaturalGradient:
+    """Weights selected from so close are nearly the best: no passes in search of a shorter step."""
+    if judge.has_unseen and half_variance <= SETTLED:
+        return replace(polisher.steps, max_trials=2, parts=0)
+    return polisher.steps
 
 
 def _rehearsal(view: View, state: Polish, points: WeightedPoints) -> View | None:

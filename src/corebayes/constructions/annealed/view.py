@@ -21,6 +21,9 @@ from corebayes.weights.pursuit import orthogonal_pursuit
 # The best-aligned of all rows are worth a pass when KL is above this many nats: below, a pool of
 # random rows fits as well as the digits of a certificate show.
 WORTH_A_PASS = 1e-4
+# The pool has at least so many rows for each point: the cone of fewer random rows is too narrow for
+# the total of all.
+POOL_ROWS_A_POINT = 3
 # Row numbers of a subsample at most, 8 MB: memory must not grow with N, so then rather all rows.
 MOST_NUMBERS = 2**20
 
@@ -32,6 +35,8 @@ class Goal(NamedTuple):
     """Rows to select, smallest first."""
     open: bool
     """Whether the size may grow, since none was asked for."""
+    geometry: Geometry | None = None
+    """How covariances are known, once that is decided on the way."""
 
     def shown(self, points: WeightedPoints) -> WeightedPoints:
         """All points; of a pilot with more rows than were asked for those of largest weight, which
@@ -52,7 +57,7 @@ class View:
     given: Geometry | None
     """The geometry, if one was given."""
     pool_rows: int
-    """Random rows to choose from."""
+    """Random rows to choose from, at least."""
     total_rows: float
     """Rows of a subsampled total, in units of βN."""
 
@@ -68,9 +73,15 @@ class View:
         return self.geometry().look_cost(self.problem)
 
     @property
+    def pool_size(self) -> int:
+        """Random rows to choose from: enough for as many points as were asked for."""
+        most = min(self.size, num_quadratics(self.problem))
+        return max(self.pool_rows, POOL_ROWS_A_POINT * most)
+
+    @property
     def has_unseen(self) -> bool:
         """Whether a pool leaves rows out."""
-        return self.problem.data.num_rows > self.pool_rows
+        return self.problem.data.num_rows > self.pool_size
 
     def look(
         self,
@@ -82,11 +93,11 @@ class View:
         """The look from π_{βw}, with a total good enough for the temperature after this one."""
         # On the way a Gaussian fit will do; at β = 1 draws are of π_w itself.
         geometry, problem = self.geometry(exact_draws=temperature == 1.0), self.problem
-        start = None if last is None else last.space.location
+        start = _first_place(problem) if last is None else last.space.location
         space = geometry.space(self.rng, problem, points.scaled(temperature), start)
         rows = None
         if after < 1.0:
-            wanted = max(self.pool_rows, int(self.total_rows * after * problem.data.num_rows))
+            wanted = max(self.pool_size, int(self.total_rows * after * problem.data.num_rows))
             rows = subsample(self.rng, problem, wanted) if wanted <= MOST_NUMBERS else None
         return Look.of(points, space, geometry.total(problem, space, rows))
 
@@ -106,31 +117,48 @@ class View:
         return Look.of(seen.points.positive(), seen.space, seen.total)
 
     def select(
-        self, look: Look, sizes: Sequence[int], *, scan: bool = True, overshoot: float = 2.0
+        self,
+        look: Look,
+        sizes: Sequence[int],
+        *,
+        scan: bool = True,
+        overshoot: float = 2.0,
+        enough: float = 0.0,
+        also: WeightedPoints | None = None,
     ) -> list[WeightedPoints]:
         """Points of each size by pursuit, from where the look was made.
 
-        The pool is random rows, the look's own and, when `scan` and some are not in the pool, the
-        best-aligned of all rows.
+        Of many points none is added once they promise as few nats as are `enough`.
+
+        The pool is random rows, the look's own, those given and, when `scan` and some are not in
+        the pool, the best-aligned of all rows.
         """
         points = look.points
-        if points.size > self.pool_rows:
+        if points.size > self.pool_size:
             # The first subsample: rows as random as the pool's.
             points = self.problem.no_points()
+        if also is not None:
+            points = points.append(
+                also.take(np.flatnonzero(~np.isin(also.indices, points.indices)))
+            )
         if scan and self.has_unseen and look.half_variance > WORTH_A_PASS:
             query = BestRows(look.space, look.residual(), max(sizes), np.sort(points.indices))
             points = points.append(self.problem.ask(query).points.weighted())
         pool = self.pool(points)
         total = look.total.element
-        choices = orthogonal_pursuit(look.space, pool.rows, total, sizes, overshoot=overshoot)
+        choices = orthogonal_pursuit(
+            look.space, pool.rows, total, sizes, overshoot=overshoot, enough=enough
+        )
         if choices[-1].taken.size == 0:
             raise no_direction()
         return [pool.take(choice.taken).at(choice.weights) for choice in choices]
 
     def pilot(self, look: Look, pilot_size: int) -> WeightedPoints:
         """Points enough not to go astray, of random rows."""
-        size = max(self.size, min(num_quadratics(self.problem), pilot_size))
-        return self.select(look, [size], scan=False, overshoot=1.0)[0]
+        return self.select(look, [self.pilot_points(pilot_size)], scan=False, overshoot=1.0)[0]
+
+    def pilot_points(self, pilot_size: int) -> int:
+        return max(self.size, min(num_quadratics(self.problem), pilot_size))
 
     def pool_numbers(self, num_rows: int) -> Indices:
         rows = subsample(self.rng, self.problem, num_rows)
@@ -138,7 +166,7 @@ class View:
 
     def pool(self, points: WeightedPoints, num_rows: int | None = None) -> WeightedPoints:
         """The given points first, then random other rows that count, weighted by their counts."""
-        numbers = self.pool_numbers(self.pool_rows if num_rows is None else num_rows)
+        numbers = self.pool_numbers(self.pool_size if num_rows is None else num_rows)
         fresh = self.problem.points(np.setdiff1d(numbers, points.indices))
         return points.append(fresh.at(fresh.rows.multiplicity()).positive())
 
@@ -148,6 +176,13 @@ class View:
     def info(self, goal: Goal, look: Look) -> Info:
         """On the way; a pilot, which may be all rows, is no answer where the size is open."""
         return Info(None if goal.open else self.kl(look))
+
+
+def _first_place(problem: Problem) -> Array | None:
+    """Where to begin: at the heaviest mode that is known where there may be several."""
+    if problem.model.log_concave or len(problem.places) == 0:
+        return None
+    return problem.places[0]
 
 
 def num_quadratics(problem: Problem) -> int:

@@ -86,11 +86,11 @@ class GroupLook:
     def answer(self, block: Block, numbers: Indices) -> Looked:
         split = self.layout.split(self.model, block)
         counted = block.multiplicity()
-        counts = np.bincount(split.groups, counted, minlength=self.layout.num_groups)
+        counts = np.bincount(split.groups, counted, self.layout.num_groups).astype(np.float64)
         sums, lengths = None, None
         if self.gaussian is not None:
             whitened = self.gaussian.whiten(split)
-            jets = expected(self.model, block, whitened)
+            jets = expected(self.model, block, self.gaussian, whitened)
             sums = arrow_sums(split, jets, block.counts, self.layout.num_groups)
             # ‖g‖² = c₁ᵀKc₁ + ½ tr (C₂K)², K the covariance of the row's predictors
             covariance = np.matmul(whitened.wide, whitened.wide.transpose(0, 2, 1))

@@ -22,9 +22,10 @@ import numpy as np
 from corebayes.arrow.expectation import expected, whitened_split
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
-from corebayes.arrow.prior import ArrowPrior
+from corebayes.arrow.prior import PriorParts
 from corebayes.arrow.sums import ArrowSums, arrow_sums
 from corebayes.models.structure import StructuredModel
+from corebayes.models.touching import is_touching
 from corebayes.types import Array, Block, Indices, Total
 
 ROOT_HALF = float(np.sqrt(0.5))
@@ -59,7 +60,7 @@ class ArrowSpace:
 
     model: StructuredModel
     gaussian: ArrowGaussian
-    prior: ArrowPrior
+    prior: PriorParts
 
     @property
     def layout(self) -> Layout:
@@ -67,7 +68,8 @@ class ArrowSpace:
 
     @property
     def location(self) -> Array:
-        return self.gaussian.mean
+        mean = self.gaussian.mean
+        return self.model.rescaling.theta(mean) if is_touching(self.model) else mean
 
     @cached_property
     def _pairs(self) -> tuple[Indices, Indices, Array]:
@@ -116,7 +118,7 @@ class ArrowSpace:
         """Cost: n·(P + F) numbers."""
         split = self.layout.split(self.model, block)
         whitened, _ = whitened_split(self.gaussian, split)
-        _, first, second, third = expected(self.model, block, whitened)
+        _, first, second, third = expected(self.model, block, self.gaussian, whitened)
         a, e = whitened.wide, whitened.own
         # C₂ a and C₂ e, (n, k, ·)
         bent = np.einsum("nkj,njp->nkp", second, a)
@@ -138,7 +140,7 @@ class ArrowSpace:
         return Grouped(common, np.concatenate(own, axis=1), split.groups)
 
     def take(self, vectors: Grouped, positions: Indices) -> Grouped:
-        return Grouped(*(part[positions] for part in vectors))
+        return Grouped(vectors.common[positions], vectors.own[positions], vectors.groups[positions])
 
     def combine(self, vectors: Grouped, weights: Array) -> Array:
         own = np.zeros((self.layout.num_groups, self.num_own))
@@ -146,7 +148,7 @@ class ArrowSpace:
         return np.concatenate([weights @ vectors.common, own.ravel()])
 
     def project(self, vectors: Grouped, element: Array) -> Array:
-        missing = self.parts(element)
+        missing = self.in_parts(element)
         own = np.einsum("nf,nf->n", vectors.own, missing.own[vectors.groups])
         return vectors.common @ missing.common + own
 
@@ -166,7 +168,7 @@ class ArrowSpace:
         """Cost: n·p² flops; no vectors are formed."""
         split = self.layout.split(self.model, block)
         whitened, turned = whitened_split(self.gaussian, split)
-        jets = expected(self.model, block, whitened)
+        jets = expected(self.model, block, self.gaussian, whitened)
         return self.total_of(arrow_sums(turned, jets, block.counts, self.layout.num_groups))
 
     def total_of(self, sums: ArrowSums) -> Total:
@@ -189,7 +191,7 @@ class ArrowSpace:
         log_prior = self.prior.expected_log_density(self.gaussian)
         return float(-total.mean - log_prior - self.gaussian.log_volume())
 
-    def parts(self, element: Array) -> GroupedElement:
+    def in_parts(self, element: Array) -> GroupedElement:
         """The common coordinates of an element, and those of each group."""
         split = self.num_common
         own = element[split:].reshape(self.layout.num_groups, self.num_own)

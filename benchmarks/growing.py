@@ -1,0 +1,141 @@
+"""Data that grows by the night, and shards that never meet: what merge-and-reduce costs in KL.
+
+    python -m benchmarks.growing                 # thirty nights of 1e5 rows, and 64 shards
+    python -m benchmarks.growing --rows 10000    # the same, smaller
+
+Nights: a coreset of the first night is updated with each following one, with the default reserve,
+with one from the first night on, and with none; KL(π_w ‖ π) against all rows so far, certified.
+Shards: coresets of 64 shards, merged four by four on worker processes, against one build of the
+whole. The rows are those of `benchmarks.datasets.logistic` (d = 10). CPU seconds are of one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+from benchmarks.datasets import logistic
+
+import corebayes as cb
+
+MODEL = cb.LogisticRegression()
+BRANCHES = 4
+SHOWN = (1, 2, 3, 5, 10, 15, 20, 25, 30)
+
+
+def kl_of(coreset: cb.Coreset, data: Any, draws: int) -> float:
+    """KL(π_w ‖ π) as certified; NaN where it is withheld."""
+    kl = cb.certify(coreset, data, draws=draws, seed=9).reverse_kl
+    return float("nan") if kl is None else kl.value
+
+
+def nights(
+    X: np.ndarray, y: np.ndarray, num_nights: int, size: int, draws: int, **options: Any
+) -> list[dict[str, float]]:
+    """KL and CPU seconds after every night that is shown."""
+    ends = np.linspace(0, len(X), num_nights + 1).astype(int)
+    first = {"reserve": options["first"]} if options.get("first") else {}
+    later = {"reserve": options["reserve"]} if options.get("reserve") is not None else {}
+    lines: list[dict[str, float]] = []
+    coreset, spent = None, 0.0
+    for night in range(1, num_nights + 1):
+        rows = slice(ends[night - 1], ends[night])
+        began = time.process_time()
+        if coreset is None:
+            coreset = cb.build(MODEL, (X[rows], y[rows]), size=size, seed=night, **first)
+        else:
+            coreset = cb.update(coreset, (X[rows], y[rows]), size=size, seed=night, **later)
+        seconds = time.process_time() - began
+        spent += seconds
+        if night in SHOWN or night == num_nights:
+            so_far = slice(0, ends[night])
+            kl = kl_of(coreset, (X[so_far], y[so_far]), draws)
+            kept = 0 if coreset.reserve is None else coreset.reserve.size
+            lines.append({"night": night, "kl": kl, "cpu": seconds, "reserve": kept})
+            print(
+                f"  night {night:>2}: KL {kl:.2e}, {seconds:.1f} CPU s, reserve {kept}", flush=True
+            )
+    print(f"  all nights {spent:.0f} CPU s")
+    return lines
+
+
+def _build_shard(size: int, seed: int, data: Any) -> cb.Coreset:
+    return cb.build(MODEL, data, size=size, seed=seed, progress=False)
+
+
+def _merge_some(size: int, some: list[cb.Coreset], names: list[str] | None) -> cb.Coreset:
+    if len(some) == 1:
+        return some[0]
+    return cb.merge(some, size=size, reserve=0, names=names, progress=False)
+
+
+def shards(
+    X: np.ndarray, y: np.ndarray, num_shards: int, size: int, between: int, draws: int
+) -> dict[str, float]:
+    """The tree: coresets of `between` rows at every node, `size` at the root."""
+    pieces = list(zip(np.array_split(X, num_shards), np.array_split(y, num_shards), strict=True))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        level = list(pool.map(partial(_build_shard, between, 0), pieces))
+        names = [f"site-{k}" for k in range(num_shards)]
+        while len(level) > BRANCHES:
+            starts = range(0, len(level), BRANCHES)
+            some = [level[k : k + BRANCHES] for k in starts]
+            called = [names[k : k + BRANCHES] if names else None for k in starts]
+            level = list(pool.map(partial(_merge_some, between), some, called))
+            # The leaves have been named.
+            names = []
+    root = cb.merge(level, size=size, reserve=0, names=names or None, progress=False)
+    kl = kl_of(root, (X, y), draws)
+    print(f"  {num_shards} shards of {between} rows: KL {kl:.2e}; {root.origins[0]}", flush=True)
+    return {"shards": num_shards, "between": between, "kl": kl}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=100_000, help="of a night")
+    parser.add_argument("--nights", type=int, default=30)
+    parser.add_argument("--shards", type=int, default=64)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[66, 100])
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--times", type=int, nargs="+", default=[1, 3], help="rows of a shard")
+    parser.add_argument("--part", choices=["nights", "shards", "both"], default="both")
+    parser.add_argument("--without", action="store_true", help="also without any reserve")
+    parser.add_argument("--json", help="where to write the figures")
+    asked = parser.parse_args()
+    X, y = logistic(asked.seed, asked.rows * asked.nights)
+    report: dict[str, Any] = {"arguments": vars(asked)}
+    for size in asked.sizes:
+        began = time.process_time()
+        one = cb.build(MODEL, (X, y), size=size, seed=0)
+        seconds = time.process_time() - began
+        whole = kl_of(one, (X, y), asked.draws)
+        print(f"size {size}: one build of {len(X):,} rows, KL {whole:.2e}, {seconds:.1f} CPU s")
+        found: dict[str, Any] = {"one": {"kl": whole, "cpu": seconds}}
+        ways: dict[str, dict[str, Any]] = {"default": {}, "reserve at once": {"first": 3 * size}}
+        if asked.without:
+            ways["no reserve"] = {"reserve": 0}
+        for name, options in ways.items() if asked.part != "shards" else ():
+            print(f" {name}")
+            lines = nights(X, y, asked.nights, size, asked.draws, **options)
+            print(f"  last night: {lines[-1]['kl'] / whole:.2f} times one build")
+            found[name] = lines
+        for between in [times * size for times in asked.times] if asked.part != "nights" else ():
+            tree = shards(X, y, asked.shards, size, between, asked.draws)
+            print(f"  tree: {tree['kl'] / whole:.2f} times one build")
+            found[f"tree of {between}"] = tree
+        report[f"size {size}"] = found
+    if asked.json:
+        with open(asked.json, "w") as file:
+            json.dump(report, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

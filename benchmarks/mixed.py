@@ -1,0 +1,258 @@
+"""Coresets of mixed models against their bars, each beside NUTS on all rows.
+
+    python -m benchmarks.mixed                       every model
+    python -m benchmarks.mixed intercepts slopes     some of them
+    python -m benchmarks.mixed --posteriordb DIR     radon_all and election88, from a folder of data
+    python -m benchmarks.mixed --no-full             without NUTS on all rows
+
+KL is measured at NUTS draws of the coreset with all rows, scales free. Times are CPU seconds of
+this process. NUTS on all rows is our own sampler on the same model, its time scaled up from that of
+some gradients to the steps that the coreset's draws took; it says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import numpy as np  # noqa: E402
+
+import corebayes as cb  # noqa: E402
+from corebayes.rows import open_rows  # noqa: E402
+from corebayes.samplers.nuts import NUTS  # noqa: E402
+from corebayes.samplers.posterior import Posterior  # noqa: E402
+
+DRAWS, CHAINS, TUNE = 500, 4, 400
+# Draws at which all rows are evaluated.
+EVALUATED = 250
+
+
+class Bar(NamedTuple):
+    """What must hold."""
+
+    size: int
+    kl: float
+    seconds: float
+    shared_kl: float | None = None
+
+
+class Case(NamedTuple):
+    model: cb.MixedRegression
+    X: np.ndarray
+    names: tuple[str, ...]
+    y: np.ndarray
+    bar: Bar
+
+    def rows(self) -> cb.Rows:
+        import pandas
+
+        frame = pandas.DataFrame(self.X, columns=list(self.names), copy=False)
+        frame["y"] = self.y
+        return open_rows(frame, target="y")
+
+
+def groups(rng: np.random.Generator, num_rows: int, num_groups: int) -> np.ndarray:
+    """Unbalanced: some groups have ten times the rows of others."""
+    shares = rng.gamma(2.0, size=num_groups)
+    return rng.choice(num_groups, size=num_rows, p=shares / shares.sum())
+
+
+def labels(rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+    return (rng.uniform(size=eta.size) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
+
+
+def design(rng: np.random.Generator, num_rows: int, p: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    X = rng.normal(size=(num_rows, p))
+    X[:, 0] = 1.0
+    return X, ("one", *(f"x{k}" for k in range(1, p)))
+
+
+def intercepts(
+    num_rows: int, num_groups: int, p: int, bar: Bar, family: str = "logistic"
+) -> Callable[[int], Case]:
+    """(1 | g)."""
+
+    def make(seed: int) -> Case:
+        rng = np.random.default_rng(seed)
+        X, names = design(rng, num_rows, p)
+        g = groups(rng, num_rows, num_groups)
+        eta = X @ (0.5 * rng.normal(size=p)) + 0.8 * rng.normal(size=num_groups)[g]
+        learned: Any = None
+        model: Any = cb.LogisticRegression()
+        if family == "poisson":
+            model, y = cb.PoissonRegression(link="log"), rng.poisson(np.exp(0.4 * eta)) + 0.0
+        elif family == "gaussian":
+            model, learned = cb.LinearRegression(), cb.HalfNormal(1.0)
+            y = eta + 1.7 * rng.normal(size=num_rows)
+        else:
+            y = labels(rng, eta)
+        terms = [cb.GroupTerm(group="g")]
+        mixed = cb.MixedRegression(family=model, terms=terms, learned=learned)
+        return Case(mixed, np.column_stack([X, g]), (*names, "g"), y, bar)
+
+    return make
+
+
+def slopes(seed: int) -> Case:
+    """(1 + x | g)."""
+    rng = np.random.default_rng(seed)
+    X, names = design(rng, 100_000, 3)
+    g = groups(rng, len(X), 100)
+    eta = X @ [-0.5, 0.4, 0.3] + 0.7 * rng.normal(size=100)[g]
+    eta += 0.4 * rng.normal(size=100)[g] * X[:, 1]
+    terms = [cb.GroupTerm(group="g", effects=("1", "x1"))]
+    model = cb.MixedRegression(family=cb.LogisticRegression(), terms=terms)
+    X = np.column_stack([X, g])
+    return Case(model, X, (*names, "g"), labels(rng, eta), Bar(900, 0.05, 30.0))
+
+
+def crossed(seed: int) -> Case:
+    """(1 | g) + (1 | h), 40 × 40."""
+    rng = np.random.default_rng(seed)
+    X, names = design(rng, 100_000, 3)
+    g, h = groups(rng, len(X), 40), groups(rng, len(X), 40)
+    eta = X @ [-0.5, 0.4, 0.3] + 0.7 * rng.normal(size=40)[g] + 0.5 * rng.normal(size=40)[h]
+    terms = [cb.GroupTerm(group="g"), cb.GroupTerm(group="h")]
+    model = cb.MixedRegression(family=cb.LogisticRegression(), terms=terms)
+    X = np.column_stack([X, g, h])
+    return Case(model, X, (*names, "g", "h"), labels(rng, eta), Bar(2000, 0.1, 60.0))
+
+
+def radon(folder: Path) -> Case:
+    data = posteriordb(folder, "radon_all")
+    columns = (np.ones(data["N"]), data["log_uppm"], data["floor_measure"], data["county_idx"])
+    model = cb.MixedRegression(
+        family=cb.LinearRegression(prior=cb.Normal(0.0, 10.0)),
+        terms=[cb.GroupTerm(group="county")],
+        learned=cb.HalfNormal(1.0),
+    )
+    names = ("one", "log_uppm", "floor", "county")
+    X = np.column_stack(columns).astype(float)
+    return Case(model, X, names, np.array(data["log_radon"]), Bar(len(X) // 3, 0.1, 60.0))
+
+
+def election(folder: Path) -> Case:
+    data = posteriordb(folder, "election88")
+    terms = ("age", "edu", "age_edu", "state", "region_full")
+    black, female = np.array(data["black"]), np.array(data["female"])
+    columns = [np.ones(data["N"]), black, female, data["v_prev_full"], black * female]
+    columns.extend(data[name] for name in terms)
+    X = np.column_stack(columns).astype(float)
+    model = cb.MixedRegression(
+        family=cb.LogisticRegression(prior=cb.Normal(0.0, 100.0)),
+        terms=[cb.GroupTerm(group=name) for name in terms],
+    )
+    names = ("one", "black", "female", "v_prev", "black_female", *terms)
+    return Case(model, X, names, np.array(data["y"], float), Bar(len(X) // 3, 0.1, 60.0))
+
+
+def posteriordb(folder: Path, name: str) -> dict[str, Any]:
+    for place in (folder, folder / "data", folder / "posterior_database" / "data" / "data"):
+        path = place / f"{name}.json.zip"
+        if path.exists():
+            with zipfile.ZipFile(path) as archive:
+                return json.loads(archive.read(archive.namelist()[0]))
+    raise SystemExit(f"there is no {name}.json.zip in {folder}")
+
+
+CASES: dict[str, Callable[[int], Case]] = {
+    "few-groups": intercepts(10_000, 5, 5, Bar(60, 0.02, 10.0)),
+    "intercepts": intercepts(100_000, 100, 5, Bar(500, 0.01, 15.0)),
+    "poisson": intercepts(100_000, 100, 5, Bar(600, 0.02, 20.0), "poisson"),
+    "gaussian": intercepts(100_000, 100, 5, Bar(600, 0.02, 20.0), "gaussian"),
+    "slopes": slopes,
+    "crossed": crossed,
+    "large": intercepts(1_000_000, 1_000, 10, Bar(8_000, 0.1, 120.0, 0.001)),
+}
+
+
+def measure(name: str, case: Case, seed: int, full: bool) -> bool:
+    rows, bar = case.rows(), case.bar
+    began = time.process_time()
+    coreset = cb.build(case.model, rows, size=bar.size, seed=seed, progress=False)
+    built = time.process_time() - began
+    tol = 2.0 * bar.kl
+    began = time.process_time()
+    found = cb.certify(coreset, rows, draws=4 * EVALUATED, tol=tol, seed=seed + 1)
+    certified = time.process_time() - began
+    kl = found.reverse_kl
+    shared = None if found.marginals is None else found.marginals.shared_kl
+    began = time.process_time()
+    drawn = sample(coreset, seed)
+    sampled = time.process_time() - began
+    good = kl is not None and kl.value <= bar.kl and built <= bar.seconds
+    good &= coreset.size <= bar.size and drawn.num_divergences == 0
+    if bar.shared_kl is not None:
+        good &= shared is not None and shared.value <= bar.shared_kl
+    words = "withheld" if kl is None else f"{kl.value:.1e} ± {kl.standard_error:.0e}"
+    of_shared = (
+        "" if shared is None else f", shared {shared.value:.0e} ± {shared.standard_error:.0e}"
+    )
+    print(
+        f"{'pass' if good else 'FAIL'}  {name}: {coreset.size:,} of {coreset.num_rows:,} rows (at "
+        f"most {bar.size:,}), {coreset.model.dim:,} parameters; KL {words}{of_shared} (at most "
+        f"{bar.kl:g}); build {built:.1f} s (at most {bar.seconds:g}), certify {certified:.1f} s, "
+        f"{CHAINS} × {DRAWS} draws {sampled:.1f} s, {drawn.num_divergences} divergences, "
+        f"R̂ {drawn.max_rhat:.3f}",
+        flush=True,
+    )
+    if full:
+        compare_with_all_rows(coreset, rows, drawn, sampled)
+    return bool(good)
+
+
+def sample(coreset: Any, seed: int) -> Any:
+    sampler = NUTS(chains=CHAINS, num_tune=TUNE)
+    posterior = Posterior.of(coreset)
+    return sampler.draw(np.random.default_rng(seed), posterior, CHAINS * DRAWS).diagnosed()
+
+
+def compare_with_all_rows(coreset: Any, rows: Any, drawn: Any, sampled: float) -> None:
+    """Gradients of all rows for a short run, scaled up to the steps that the coreset's took."""
+    block = rows.take(np.arange(rows.num_rows))
+    everything = Posterior(coreset.model, block, block.multiplicity())
+    theta = drawn.flat[-1]
+    began = time.process_time()
+    for _ in range(3):
+        everything.gradient(theta)
+    per_gradient = (time.process_time() - began) / 3.0
+    steps = float(drawn.stats["n_steps"].mean()) * CHAINS * (DRAWS + TUNE)
+    estimate = steps * per_gradient
+    print(
+        f"      all rows: a gradient takes {1e3 * per_gradient:.1f} ms, so as many steps take "
+        f"{estimate:,.0f} s (extrapolated), {estimate / sampled:,.0f} times as long",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help=", ".join(CASES))
+    parser.add_argument("--posteriordb", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-full", action="store_true")
+    arguments = parser.parse_args()
+    cases: dict[str, Callable[[int], Case]] = {
+        name: CASES[name] for name in arguments.names or CASES
+    }
+    if arguments.posteriordb is not None:
+        cases["radon_all"] = lambda _: radon(arguments.posteriordb)
+        cases["election88"] = lambda _: election(arguments.posteriordb)
+    results = [
+        measure(name, make(arguments.seed), arguments.seed, not arguments.no_full)
+        for name, make in cases.items()
+    ]
+    print(f"{sum(results)} of {len(results)} pass")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Posteriors of several modes with KL known from a grid, and coresets right and wrong for them.
+
+frequency   y ~ N(sin((2 + δ) t), 1), t near whole numbers: δ has aliases 2π apart
+lost        rows of two kinds that share out −θ²/2 and a second mode some deviations away
+cauchy      Cauchy noise around one location, rows in two clusters: a mode at each
+labels      x ~ ½ N(a, 1) + ½ N(b, 1): exchanging a and b changes nothing
+square      Cauchy noise around θ²: the sign of θ changes nothing
+absolute    Gaussian noise around |θ|
+product     Gaussian noise around a·b: two ridges
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import corebayes as cb
+from corebayes.coreset import Coreset
+from corebayes.rows import open_rows
+from corebayes.types import Block
+
+Array = np.ndarray
+
+
+class Case(NamedTuple):
+    """A coreset and what is true of it."""
+
+    name: str
+    coreset: Coreset
+    rows: Any
+    kl: float
+
+
+def frequency_likelihood(draws: Array, block: Block) -> Array:
+    return -0.5 * np.square(block["y"][:, None] - np.sin((2.0 + draws[:, 0]) * block["t"][:, None]))
+
+
+def lost_likelihood(draws: Array, block: Block) -> Array:
+    """`kind` 0 is the first mode's row, 1 the second's; `share` of the whole, height, place."""
+    theta = draws[:, 0]
+    place, height = block["place"][:, None], block["height"][:, None]
+    second = np.logaddexp(0.0, place * theta - 0.5 * np.square(place) + height)
+    first = -0.5 * np.square(theta) * np.ones_like(place)
+    return block["share"][:, None] * np.where(block["kind"][:, None] == 0.0, first, second)
+
+
+def cauchy_likelihood(draws: Array, block: Block) -> Array:
+    return -np.log1p(np.square(block["x"][:, None] - draws[:, 0]))
+
+
+def labels_likelihood(draws: Array, block: Block) -> Array:
+    x = block["x"][:, None]
+    return np.logaddexp(-0.5 * np.square(x - draws[:, 0]), -0.5 * np.square(x - draws[:, 1]))
+
+
+def square_likelihood(draws: Array, block: Block) -> Array:
+    return -np.log1p(np.square(block["x"][:, None] - np.square(draws[:, 0])))
+
+
+def absolute_likelihood(draws: Array, block: Block) -> Array:
+    return -0.5 * np.square(block["x"][:, None] - np.abs(draws[:, 0]))
+
+
+def product_likelihood(draws: Array, block: Block) -> Array:
+    return -0.5 * np.square(block["x"][:, None] - draws[:, 0] * draws[:, 1])
+
+
+def normal_prior(deviation: float) -> Callable[[Array], Array]:
+    return lambda draws: -0.5 * np.sum(np.square(draws / deviation), axis=1)
+
+
+def line(low: float, high: float, number: int) -> Array:
+    return np.linspace(low, high, number)[:, None]
+
+
+def plane(low: float, high: float, number: int) -> Array:
+    axis = np.linspace(low, high, number)
+    return np.column_stack([values.ravel() for values in np.meshgrid(axis, axis)])
+
+
+def log_shares(model: Any, grid: Array, block: Block, weights: Array) -> Array:
+    parts = np.array_split(grid, max(1, len(grid) * len(block) // 2**20))
+    sums = np.concatenate([model.sum_potentials(part, block, weights) for part in parts])
+    logs = sums + model.log_prior(grid)
+    return logs - np.logaddexp.reduce(logs)
+
+
+class Grid(NamedTuple):
+    """Log masses of the cells of a grid under the posterior of all rows."""
+
+    places: Array
+    full: Array
+
+    def kl(self, coreset: Coreset) -> float:
+        """KL(π_w ‖ π) by summing over the cells."""
+        ours = log_shares(coreset.model, self.places, coreset.rows, coreset.weights)
+        return float(np.exp(ours) @ (ours - self.full))
+
+
+def grid(model: Any, places: Array, block: Block, weights: Array) -> Grid:
+    """`block` and its weights stand for all rows."""
+    return Grid(places, log_shares(model, places, block, weights))
+
+
+def of_rows(model: Any, rows: Any, indices: Array, weights: Array) -> Coreset:
+    indices = np.asarray(indices, dtype=np.int64)
+    return Coreset(
+        indices, weights, rows.take(indices), model, rows.num_rows, float(rows.total_count)
+    )
+
+
+def weighted_rows(
+    rng: np.random.Generator, model: Any, rows: Any, wrong: Array
+) -> Iterator[tuple[str, Coreset]]:
+    """Coresets of a few hundred rows: near the truth, further off, at random, and all wrong."""
+    number = rows.num_rows
+    everything = np.arange(number)
+    near = np.exp(0.02 * rng.normal(size=number) / np.sqrt(number / 400.0))
+    yield "near", of_rows(model, rows, everything, near)
+    yield "off", of_rows(model, rows, everything, np.exp(0.3 * rng.normal(size=number)))
+    few = np.sort(rng.choice(number, size=max(20, number // 8), replace=False))
+    yield "random", of_rows(model, rows, few, np.full(few.size, number / few.size))
+    yield "wrong", of_rows(model, rows, everything, wrong)
+
+
+def frequency_problem(seed: int, number: int) -> tuple[Any, Any, Grid]:
+    """Rows, the bound model, and the truth on a grid."""
+    rng = np.random.default_rng(seed)
+    t = rng.integers(0, 60, number) + 0.03 * rng.normal(size=number)
+    rows = open_rows({"t": t, "y": np.sin(2.0 * t) + rng.normal(size=number)})
+    model = cb.CustomModel(frequency_likelihood, normal_prior(3.0), 1).bind(rows)
+    # Far from an alias there is nothing, and cells are a third of a deviation.
+    step = 1e-3 * np.sqrt(200.0 / number)
+    near = np.arange(-0.05, 0.05, step)
+    places = np.concatenate([2.0 * np.pi * k + near for k in range(-3, 4)])
+    if number <= 1000:
+        places = np.arange(-14.0, 14.0, 1e-3)
+    block = rows.take(np.arange(number))
+    return rows, model, grid(model, places[:, None], block, np.ones(number))
+
+
+def frequency(seed: int) -> Iterator[Case]:
+    rng, number = np.random.default_rng(seed), (100, 200, 400)[seed % 3]
+    rows, model, truth = frequency_problem(seed, number)
+    # Rows that say of an alias what they say of the truth have more weight, others less.
+    alias = np.array([[0.0], [2.0 * np.pi * rng.choice([-1, 1])]])
+    at = model.potentials(alias, rows.take(np.arange(number)))
+    wrong = np.exp(np.clip(2.0 * (at[:, 1] - at[:, 0]), -1.0, 1.0))
+    for kind, coreset in weighted_rows(rng, model, rows, wrong):
+        yield Case(f"frequency {kind} {number}", coreset, rows, truth.kl(coreset))
+
+
+def lost(seed: int) -> Iterator[Case]:
+    rng = np.random.default_rng(seed)
+    number = (800, 4000, 20_000, 100_000)[seed % 4] if seed % 16 < 15 else 1_000_000
+    place, share = rng.uniform(6.0, 14.0), rng.uniform(0.05, 0.5)
+    height = np.log(share / (1.0 - share))
+    kind = np.arange(number) % 2.0
+    whole = np.ones(number)
+    rows = open_rows(
+        {
+            "kind": kind,
+            "share": whole * 2.0 / number,
+            "place": place * whole,
+            "height": height * whole,
+        }
+    )
+    model = cb.CustomModel(lost_likelihood, normal_prior(20.0), 1).bind(rows)
+    both = rows.take(np.arange(2))
+    truth = grid(model, line(-15.0, 30.0, 20_001), both, np.full(2, number / 2.0))
+    for name, indices, weights in (
+        ("lost", [0], [number / 2.0]),
+        ("near", [0, 1], [number / 2.0 * 1.001, number / 2.0 * 0.9995]),
+        ("half", [0, 1], [number / 2.0, number / 2.2]),
+    ):
+        coreset = of_rows(model, rows, np.array(indices), np.array(weights))
+        yield Case(f"lost {name} {number}", coreset, rows, truth.kl(coreset))
+
+
+def located(
+    name: str, likelihood: Any, deviation: float, dim: int, places: Array, make: Any
+) -> Callable[[int], Iterator[Case]]:
+    """Cases of a likelihood of x alone; `make` gives x and weights that are wrong."""
+
+    def cases(seed: int) -> Iterator[Case]:
+        rng = np.random.default_rng(seed)
+        x, wrong = make(rng, (60, 200, 2000 if dim == 1 else 120)[seed % 3])
+        rows = open_rows({"x": x})
+        model = cb.CustomModel(likelihood, normal_prior(deviation), dim).bind(rows)
+        block = rows.take(np.arange(len(x)))
+        truth = grid(model, places, block, np.ones(len(x)))
+        for kind, coreset in weighted_rows(rng, model, rows, wrong):
+            yield Case(f"{name} {kind} {len(x)}", coreset, rows, truth.kl(coreset))
+
+    return cases
+
+
+def clusters(rng: np.random.Generator, number: int) -> tuple[Array, Array]:
+    # As many rows in each cluster, or the modes would have no masses to compare.
+    number = min(number, 60)
+    side = np.where(np.arange(number) % 2 == 0, -1.0, 1.0)
+    x = side * rng.uniform(3.0, 7.0) + 0.5 * rng.standard_normal(number)
+    return x, np.where(side > 0.0, 1.15, 0.85)
+
+
+def two_means(rng: np.random.Generator, number: int) -> tuple[Array, Array]:
+    x = rng.normal(size=number) + np.where(rng.random(number) < 0.5, -1.5, 2.0)
+    return x, np.where(x > 0.0, 1.5, 0.7)
+
+
+def wild(rng: np.random.Generator, number: int) -> tuple[Array, Array]:
+    x = 1.5 + 0.7 * rng.normal(size=number)
+    outside = rng.random(number) < 0.1
+    x[outside] = 5.0 * rng.standard_cauchy(int(outside.sum()))
+    return x, np.where(x > 1.5, 1.4, 0.8)
+
+
+def plain(rng: np.random.Generator, number: int) -> tuple[Array, Array]:
+    x = rng.uniform(0.5, 3.0) + rng.normal(size=number)
+    return x, np.where(x > x.mean(), 1.2, 0.9)
+
+
+FAMILIES: dict[str, Callable[[int], Iterator[Case]]] = {
+    "frequency": frequency,
+    "lost": lost,
+    "cauchy": located("cauchy", cauchy_likelihood, 10.0, 1, line(-30, 30, 6001), clusters),
+    "labels": located("labels", labels_likelihood, 5.0, 2, plane(-6, 6, 201), two_means),
+    "square": located("square", square_likelihood, 5.0, 1, line(-8, 8, 8001), wild),
+    "absolute": located("absolute", absolute_likelihood, 5.0, 1, line(-8, 8, 8001), plain),
+    "product": located("product", product_likelihood, 2.0, 2, plane(-9, 9, 401), plain),
+}

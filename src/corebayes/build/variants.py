@@ -1,0 +1,51 @@
+"""Models that one coreset is to serve beside its own: `build(..., models=[…])`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, cast
+
+from corebayes.constructions.construction import Construction
+from corebayes.data.narrowed import Narrowed, Narrowing, narrowing
+from corebayes.rows import Rows, open_rows
+from corebayes.tangent.stacked import Seen, Stacked
+from corebayes.types import Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A model of the same rows: another prior, fewer columns, or without some of the rows.
+
+    `features` are names of columns (positions where they have no names). `leave_out={"fold": 3}`
+    leaves out the rows whose field `fold` is 3, for cross-validation; data that is a mapping of
+    names to arrays may have such fields beside X and y.
+    """
+
+    model: Model | None = None
+    """None: the one that the coreset is built for."""
+    features: Sequence[Any] | None = None
+    leave_out: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+def serving(
+    method: Construction, model: Model, bound: Model, rows: Rows, models: Any, size: int | None
+) -> Construction:
+    """The method in the stacked tangent spaces of all models, which are bound to the rows."""
+    if is_dataclass(models) or not isinstance(models, Sequence):
+        raise TypeError("models must be a list of models or of Variant(model, features, leave_out)")
+    seen = [Seen(bound, Narrowing())]
+    for one in cast("Sequence[Any]", models):
+        variant = one if isinstance(one, Variant) else Variant(model=one)
+        shown = narrowing(rows.template, rows.column_names, variant.features, variant.leave_out)
+        theirs = rows
+        if not shown.is_whole:
+            theirs = open_rows(Narrowed(table=rows.table, narrowing=shown), executor=rows.executor)
+        seen.append(Seen((variant.model or model).bind(theirs), shown))
+    names = [entry.name for entry in fields(cast(Any, method))]
+    if "geometry" not in names or getattr(method, "geometry", None) is not None:
+        raise TypeError(
+            f"{type(method).__name__} cannot serve several models: it needs a tangent space that "
+            "is left to choose, as AnnealedSparseVI() and SparseVI() have"
+        )
+    return replace(cast(Any, method), geometry=Stacked(models=tuple(seen), size=size))

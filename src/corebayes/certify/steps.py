@@ -1,0 +1,194 @@
+"""What is known of a coreset whose earlier rows cannot be read any more: the errors of its steps.
+
+A coreset that was updated or merged misses r = r_1 + r_2 + …, what each step missed of the union it
+compressed (`compose/reduce.py`). Each step can be certified against that union, which was at hand
+then: KL_t ≈ ½ Var r_t. Deviations of a sum are at most the sum of the deviations, so
+
+    √KL ≤ √KL_1 + √KL_2 + …            to second order, each at the posterior of its own time
+
+That is a sum of what was measured and no measurement of all: a posterior that has moved far since
+may see an early residual where it is larger. So the sum says what it is, and is withheld where
+the posterior moved by more than a few of its standard deviations in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from corebayes.certify.certificate import Certificate
+from corebayes.coreset import Coreset
+from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.posterior import Posterior
+from corebayes.types import Estimate
+
+# Standard deviations, as a root mean square over the parameters, by which a posterior may move in
+# a step: new rows as many as the old ones move it by less than one.
+FAR_MOVED = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One reduction on the way to a coreset, as its provenance keeps it."""
+
+    kind: str
+    """build, update or merge."""
+    names: Sequence[str]
+    """The sources that came in."""
+    num_rows: int
+    """Rows of the union that was compressed."""
+    size: int
+    moved: float | None = None
+    """How far the posterior moved, in standard deviations of the one before."""
+    kl: float | None = None
+    kl_se: float | None = None
+    """KL(π_w ‖ π_union), certified; None when it was not, or not to be had."""
+    reserve_kl: float | None = None
+    reserve_se: float | None = None
+    """The same of the reserve, which later steps go on from."""
+
+    def stored(self) -> dict[str, Any]:
+        return {**asdict(self), "names": list(self.names)}
+
+
+def steps_of(coreset: Coreset) -> list[Step]:
+    """The steps that led to a coreset; a plain build is one, with an error that nobody noted."""
+    stored: Any = coreset.provenance.get("steps")
+    if stored is None:
+        names = [source.name for source in coreset.sources]
+        return [Step(kind="build", names=names, num_rows=coreset.num_rows, size=coreset.size)]
+    return [_step(entry) for entry in stored]
+
+
+def passed_steps(coreset: Coreset, names: Sequence[str]) -> list[Step]:
+    """The steps as what comes after sees them: it goes on from the reserve, if there is one.
+
+    `names` are what the coreset's sources are called from now on.
+    """
+    called = dict(zip((source.name for source in coreset.sources), names, strict=True))
+    steps = [
+        replace(step, names=[called.get(name, name) for name in step.names])
+        for step in steps_of(coreset)
+    ]
+    if coreset.reserve is None:
+        return steps
+    last = steps[-1]
+    return [*steps[:-1], replace(last, kl=last.reserve_kl, kl_se=last.reserve_se)]
+
+
+def certified_step(step: Step, coreset: Certificate, reserve: Certificate | None) -> Step:
+    """The step with the errors that its certificates found."""
+    kl, finer = coreset.reverse_kl, None if reserve is None else reserve.reverse_kl
+    return replace(
+        step,
+        kl=None if kl is None else kl.value,
+        kl_se=None if kl is None else kl.standard_error,
+        reserve_kl=None if finer is None else finer.value,
+        reserve_se=None if finer is None else finer.standard_error,
+    )
+
+
+def with_certificate(
+    coreset: Coreset, certificate: Certificate, reserve: Certificate | None = None
+) -> Coreset:
+    """The coreset with what `certify` found against all of its rows, for when they are gone.
+
+    `update` and `merge` pass it on, and `certify(coreset)` without rows adds it up. Later steps go
+    on from the reserve, if there is one, so then its certificate is needed too:
+    `with_certificate(coreset, certify(coreset, rows), certify(coreset.finest, rows))`.
+    """
+    for one in (certificate, reserve):
+        if one is not None and one.reverse_kl is None:
+            raise ValueError(f"the certificate has no distance to note: {one.verdict}")
+    if (coreset.reserve is None) != (reserve is None):
+        raise ValueError(
+            "a coreset with a reserve needs two certificates, of itself and of coreset.finest; "
+            "one without needs one"
+        )
+    # Measured against everything, so what the steps before it found counts no more.
+    whole = replace(
+        steps_of(coreset)[-1],
+        names=[source.name for source in coreset.sources],
+        num_rows=coreset.num_rows,
+        moved=None,
+    )
+    steps = [certified_step(whole, certificate, reserve).stored()]
+    return replace(coreset, provenance={**coreset.provenance, "steps": steps})
+
+
+def certificate_of_steps(coreset: Coreset, tol: float) -> Certificate:
+    """The sum of the steps' own certified errors, and a verdict that says so."""
+    steps = steps_of(coreset)
+    trouble = _trouble(steps)
+    nothing: dict[str, Any] = {"num_draws": 0, "max_rhat": 1.0, "num_divergences": 0, "tol": tol}
+    if trouble is not None:
+        verdict = (
+            "Not certified: without the rows only the errors of its steps can be added up, and "
+            f"{trouble}."
+        )
+        return Certificate(certified=False, verdict=verdict, **nothing)
+    found = [(step.kl or 0.0, step.kl_se or 0.0) for step in steps]
+    value = sum(np.sqrt(kl) for kl, _ in found) ** 2
+    upper = sum(np.sqrt(kl + 2.0 * error) for kl, error in found) ** 2
+    kl, certified = Estimate(float(value), float(upper - value) / 2.0), bool(upper <= tol)
+    verdict = (
+        f"{'By' if certified else 'Not certified: by'} the sum of its {len(steps)} steps the "
+        f"coreset posterior ({coreset.size:,} of {coreset.num_rows:,} rows) is within "
+        f"{kl.value:.2g} ± {kl.standard_error:.1g} nats of the full posterior (KL(π_w‖π)). Each "
+        "step was certified when its rows were read; the rows before it were not read again, so "
+        "this is the sum of what was found then, and no measurement against all rows."
+    )
+    return Certificate(reverse_kl=kl, certified=certified, verdict=verdict, **nothing)
+
+
+def moved(before: Coreset, after: Coreset) -> float | None:
+    """How far the posterior has moved, in standard deviations of the one before, as a root mean
+    square over the parameters; None without Laplace fits. Cost: two fits of M·d² flops."""
+    old = Laplace().try_fit(Posterior.of(before))
+    new = Laplace().try_fit(Posterior.of(after), None if old is None else old.mean)
+    if old is None or new is None:
+        return None
+    shift = np.linalg.solve(old.factor, new.mean - old.mean)
+    return float(np.sqrt(np.mean(np.square(shift))))
+
+
+def _trouble(steps: Sequence[Step]) -> str | None:
+    unknown = [place for place, step in enumerate(steps, start=1) if step.kl is None]
+    if unknown:
+        some = ", ".join(map(str, unknown[:5])) + ", …" * (len(unknown) > 5)
+        return (
+            f"of the {len(steps)} steps number {some} has no certified error: update and merge "
+            "with certify=True, and note what certify finds with with_certificate"
+        )
+    far = [(place, s.moved) for place, s in enumerate(steps, start=1) if s.moved is not None]
+    for place, distance in far:
+        if distance > FAR_MOVED:
+            return (
+                f"in step {place} the posterior moved by {distance:.1f} of its standard deviations"
+                ", to where the errors of earlier steps were never measured: certify with all rows"
+            )
+    return None
+
+
+def _step(entry: Any) -> Step:
+    """A step as a file may have it, or an error."""
+    if not isinstance(entry, Mapping):
+        raise ValueError("the steps in the coreset's provenance must be mappings")
+    known = cast(Mapping[str, Any], entry)
+    numbers = ("moved", "kl", "kl_se", "reserve_kl", "reserve_se")
+    for name in numbers:
+        value = known.get(name)
+        real = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (real and 0.0 <= float(cast(Any, value)) < np.inf):
+            raise ValueError(f"{name} of a step must be a finite number ≥ 0, got {value!r:.40}")
+    names: Any = known.get("names") or []
+    return Step(
+        kind=str(known.get("kind")),
+        names=[str(name) for name in names],
+        num_rows=int(known.get("num_rows", 0)),
+        size=int(known.get("size", 0)),
+        **{name: known.get(name) for name in numbers},
+    )

@@ -1,0 +1,52 @@
+"""What `corebayes build` says when it is done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from corebayes.cli.options import make_console, print_json
+from corebayes.coreset import Coreset
+
+
+def described(coreset: Coreset, out: Path) -> dict[str, Any]:
+    last = coreset.trace[-1] if coreset.trace else {}
+    kl = last.get("kl")
+    if kl is not None and not math.isfinite(kl):
+        # JSON has no infinity.
+        kl = None
+    return {
+        "command": "build",
+        "out": str(out),
+        "size": coreset.size,
+        "num_rows": coreset.num_rows,
+        "total_count": coreset.total_count,
+        "model": type(coreset.model).__name__,
+        "parameters": list(coreset.model.parameter_names),
+        "reason": coreset.reason,
+        "kl": kl,
+        "kl_se": None if kl is None else last.get("kl_se"),
+        "seed": coreset.provenance.get("seed"),
+        "seconds": coreset.provenance.get("seconds"),
+        "passes": coreset.provenance.get("passes"),
+    }
+
+
+def print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(**description)
+        return
+    console = make_console()
+    size, num_rows = description["size"], description["num_rows"]
+    console.print(f"{size:,} of {num_rows:,} rows are in {description['out']}", style="bold")
+    console.print(f"  model    {description['model']}, {len(description['parameters'])} parameters")
+    console.print(f"  stopped  {description['reason']}", soft_wrap=True)
+    if description["kl"] is not None:
+        console.print(
+            f"  left     {description['kl']:.2g} nats to fit in the tangent space; "
+            "`corebayes certify` measures KL",
+            soft_wrap=True,
+        )
+    console.print(f"  time     {description['seconds']:.2f} s")

@@ -1,0 +1,198 @@
+"""The commands `corebayes correct`, `corebayes evidence` and `corebayes loo`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
+
+import corebayes as cb
+from corebayes.cli.inputs import columns_of, make_executor
+from corebayes.cli.options import (
+    CoresetFile,
+    Counts,
+    Features,
+    Formula,
+    Json,
+    Memory,
+    RowsFile,
+    Scheduler,
+    Seed,
+    Target,
+    Tls,
+    Workers,
+    make_console,
+    print_json,
+    read,
+)
+from corebayes.cli.sample import import_netcdf, summary_table, write_netcdf
+from corebayes.files.outputs import ROOM, probe_output, write_or_keep
+from corebayes.report.summary import summarise
+
+
+def correct(
+    coreset: CoresetFile,
+    rows: RowsFile,
+    target: Target = None,
+    features: Features = None,
+    counts: Counts = None,
+    formula: Formula = None,
+    draws: Annotated[int, Option(help="Draws of each chain.")] = 1000,
+    chains: Annotated[int, Option(help="Chains.")] = 4,
+    method: Annotated[
+        str, Option(help="surrogate (exact) or psis (weighted draws of the coreset).")
+    ] = "surrogate",
+    seed: Seed = 0,
+    out: Annotated[Path | None, Option(help="Where to write the draws (.nc, for ArviZ).")] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    tls: Tls = None,
+    memory: Memory = None,
+    as_json: Json = False,
+) -> None:
+    """Draw from the posterior of all rows, by moves that are made on the coreset.
+
+    The columns are those the coreset was built with unless others are named.
+    """
+    loaded = cb.load(coreset)
+    if out is not None:
+        probe_output(out, ".nc", num_bytes=ROOM + 8 * draws * chains * (loaded.model.dim + 4))
+        import_netcdf()
+    data = read(rows, columns_of(loaded, target, features, counts, formula))
+    began = time.perf_counter()
+    with make_executor(workers, scheduler, tls) as executor:
+        found = cb.correct(
+            loaded,
+            data,
+            draws=draws,
+            chains=chains,
+            seed=seed,
+            method=method,
+            memory=memory,
+            executor=executor,
+        )
+    seconds = time.perf_counter() - began
+    if out is not None:
+        write_or_keep(partial(write_netcdf, found), out, "the file of draws")
+    parameters, known = summarise(found.posterior), found.posterior.attrs
+    told = {name: known[name] for name in ("sampler", "num_passes", "pareto_k") if name in known}
+    if "acceptance" in known:
+        told["acceptance"] = known["acceptance"]
+    if as_json:
+        print_json(
+            command="correct",
+            coreset=str(coreset),
+            rows=rows,
+            out=None if out is None else str(out),
+            draws=draws,
+            chains=chains,
+            seed=seed,
+            seconds=seconds,
+            parameters=parameters,
+            **told,
+        )
+        return
+    console = make_console()
+    console.print(summary_table(parameters))
+    accepted = f", {told['acceptance']:.1%} accepted" if "acceptance" in told else ""
+    passes = f"{told['num_passes']} pass{'es' * (told['num_passes'] != 1)} over the rows"
+    console.print(f"{told['sampler']}{accepted}, {passes}, {seconds:.1f} s", soft_wrap=True)
+    if out is not None:
+        console.print(f"Draws are in {out}")
+
+
+def evidence(
+    coreset: CoresetFile,
+    rows: RowsFile,
+    target: Target = None,
+    features: Features = None,
+    counts: Counts = None,
+    formula: Formula = None,
+    draws: Annotated[int, Option(help="Draws to measure on.")] = 4000,
+    seed: Seed = 0,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    tls: Tls = None,
+    memory: Memory = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the log marginal likelihood of all rows."""
+    loaded = cb.load(coreset)
+    data = read(rows, columns_of(loaded, target, features, counts, formula))
+    with make_executor(workers, scheduler, tls) as executor:
+        value, error = cb.log_evidence(
+            loaded, data, draws=draws, seed=seed, memory=memory, executor=executor
+        )
+    if as_json:
+        print_json(
+            command="evidence",
+            coreset=str(coreset),
+            rows=rows,
+            log_evidence=value,
+            standard_error=error,
+        )
+        return
+    digits = 4 if error == 0.0 else 3
+    make_console().print(
+        f"log evidence of {loaded.num_rows:,} rows: {value:,.{digits}f} ± {error:.2g} nats",
+        style="bold",
+    )
+
+
+def loo(
+    coreset: CoresetFile,
+    rows: RowsFile,
+    target: Target = None,
+    features: Features = None,
+    counts: Counts = None,
+    formula: Formula = None,
+    draws: Annotated[int, Option(help="Draws of each chain.")] = 250,
+    chains: Annotated[int, Option(help="Chains.")] = 4,
+    seed: Seed = 0,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    tls: Tls = None,
+    memory: Memory = None,
+    as_json: Json = False,
+) -> None:
+    """Cross-validate by leaving out every row once (PSIS-LOO)."""
+    loaded = cb.load(coreset)
+    data = read(rows, columns_of(loaded, target, features, counts, formula))
+    with make_executor(workers, scheduler, tls) as executor:
+        found = cb.loo(
+            loaded,
+            data,
+            draws=draws,
+            chains=chains,
+            seed=seed,
+            memory=memory,
+            executor=executor,
+            pointwise=False,
+        )
+    if as_json:
+        print_json(command="loo", coreset=str(coreset), rows=rows, **_plain(found))
+    else:
+        make_console().print(str(found))
+
+
+def _plain(found: Any) -> dict[str, Any]:
+    """The numbers of an `ELPDData`, whichever version of ArviZ it is of."""
+    return {
+        "elpd_loo": float(getattr(found, "elpd_loo", getattr(found, "elpd", None))),  # pyright: ignore
+        "se": float(found.se),
+        "p_loo": float(getattr(found, "p_loo", getattr(found, "p", None))),  # pyright: ignore
+        "n_data_points": int(found.n_data_points),
+        "n_samples": int(found.n_samples),
+        "warning": bool(found.warning),
+    }
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "Example: corebayes correct coreset.parquet rows.parquet --out posterior.nc": correct,
+    "Example: corebayes evidence coreset.parquet rows.parquet": evidence,
+    "Example: corebayes loo coreset.parquet rows.parquet": loo,
+}

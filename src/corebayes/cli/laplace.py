@@ -1,0 +1,114 @@
+"""The command `corebayes laplace`."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+import corebayes as cb
+from corebayes.cli.inputs import (
+    MODELS,
+    Columns,
+    ModelOptions,
+    make_executor,
+    make_model,
+    split,
+    with_groups,
+)
+from corebayes.cli.options import (
+    Counts,
+    Features,
+    Formula,
+    Json,
+    Memory,
+    OnBad,
+    RowsFile,
+    Scheduler,
+    Seed,
+    Target,
+    Tls,
+    Workers,
+    make_console,
+    print_json,
+    read,
+)
+from corebayes.cli.sample import import_netcdf, summary_table, write_netcdf
+from corebayes.files.outputs import probe_output, write_or_keep
+from corebayes.report.summary import summarise
+
+EXAMPLE = "Example: corebayes laplace rows.parquet --model logistic --target y --out posterior.nc"
+
+
+def laplace(
+    rows: RowsFile,
+    model: Annotated[
+        str, Option(help=f"One of {', '.join(MODELS)}.", autocompletion=lambda: list(MODELS))
+    ],
+    target: Target = None,
+    features: Features = None,
+    counts: Counts = None,
+    formula: Formula = None,
+    intercept: Annotated[bool, Option("--intercept", help="Append a column of ones.")] = False,
+    prior_sd: Annotated[float, Option(help="Prior: N(0, sd²) on every coefficient.")] = 1.0,
+    noise_sd: Annotated[float | None, Option(help="Of linear, gaussian, student-t.")] = None,
+    df: Annotated[float | None, Option(help="Degrees of freedom of student-t.")] = None,
+    dispersion: Annotated[float | None, Option(help="Of negative-binomial.")] = None,
+    draws: Annotated[int, Option(help="Draws.")] = 1000,
+    seed: Seed = 0,
+    out: Annotated[Path | None, Option(help="Where to write the draws (.nc, for ArviZ).")] = None,
+    on_bad: OnBad = "raise",
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    tls: Tls = None,
+    memory: Memory = None,
+    as_json: Json = False,
+) -> None:
+    """Fit all rows once: draws around the mode, weighed with all rows.
+
+    The cheapest way to one posterior that is nearly Gaussian; k̂ says whether it was.
+    """
+    if out is not None:
+        probe_output(out, ".nc")
+        import_netcdf()
+    options = ModelOptions(prior_sd, intercept, noise_sd, df, dispersion, None)
+    bayes = make_model(model, options, by_formula=formula is not None)
+    if formula is not None and intercept:
+        raise ValueError("--formula has its own intercept (write -1 to leave it out)")
+    data = read(rows, Columns(target, split(features), counts, on_bad, formula))
+    bayes = with_groups(bayes, data, options, name=model)
+    began = time.perf_counter()
+    with make_executor(workers, scheduler, tls) as executor:
+        found = cb.laplace(bayes, data, draws=draws, seed=seed, memory=memory, executor=executor)
+    seconds = time.perf_counter() - began
+    if out is not None:
+        write_or_keep(partial(write_netcdf, found), out, "the file of draws")
+    parameters, known = summarise(found.posterior), found.posterior.attrs
+    names = ("pareto_k", "effective_draws", "log_evidence", "log_evidence_se", "num_passes")
+    told = {name: known[name] for name in names}
+    if as_json:
+        print_json(
+            command="laplace",
+            rows=rows,
+            model=model,
+            out=None if out is None else str(out),
+            draws=draws,
+            seed=seed,
+            seconds=seconds,
+            parameters=parameters,
+            **told,
+        )
+        return
+    console = make_console()
+    console.print(summary_table(parameters))
+    console.print(
+        f"{known['effective_draws']:,.0f} effective draws of {draws:,}, k̂ {known['pareto_k']:.2f}, "
+        f"log evidence {known['log_evidence']:,.3f} ± {known['log_evidence_se']:.2g} nats, "
+        f"{known['num_passes']} passes, {seconds:.1f} s",
+        soft_wrap=True,
+    )
+    if out is not None:
+        console.print(f"Draws are in {out}")

@@ -1,0 +1,8 @@
+"""Coresets of coresets: data that grows, shards that never meet, models that change."""
+
+from corebayes.compose.merge import merge
+from corebayes.compose.refit import Refit, refit
+from corebayes.compose.unroll import unrolled
+from corebayes.compose.update import update
+
+__all__ = ["Refit", "merge", "refit", "unrolled", "update"]

@@ -1,0 +1,117 @@
+"""Whether coresets speak of the same thing: the same model, the same columns, the same coding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from corebayes.coreset import Coreset
+from corebayes.data.joined import names_difference, table_difference
+from corebayes.data.units import COUNT, UnitTable, padded
+from corebayes.rows import Rows, open_rows
+from corebayes.types import Block, Model
+
+# Draws at which the values of models without a description are compared.
+DRAWS_TRIED = 3
+
+
+def check_alike(coresets: Sequence[Coreset], labels: Sequence[str]) -> None:
+    """An error that names the first thing in which a coreset differs from the first one."""
+    first = coresets[0]
+    for label, other in zip(labels[1:], coresets[1:], strict=True):
+        difference = (
+            table_difference(_Columns(first), _Columns(other))
+            or model_difference(first.model, other.model, first.rows.take(slice(0, 5)))
+            or _coding_difference(first, other)
+        )
+        if difference is not None:
+            raise ValueError(f"{labels[0]} and {label} cannot be merged: {difference}")
+
+
+def check_new_rows(coreset: Coreset, rows: Rows) -> None:
+    """The new rows must have the columns of the coreset."""
+    difference = table_difference(_Columns(coreset), rows)
+    if difference is not None:
+        raise ValueError(
+            f"the new rows do not go with the coreset: {difference}; name the same target and "
+            "features, in the same order"
+        )
+
+
+def model_difference(first: Model, second: Model, rows: Block) -> str | None:
+    """In what two models differ, in words; None when they are the same.
+
+    Built-in models say what they were made with. Functions cannot be compared, so other models
+    count by what they are called and by their values at a few draws and rows.
+    """
+    kinds = type(first).__name__, type(second).__name__
+    if kinds[0] != kinds[1]:
+        return f"one is for a {kinds[0]}, the other for a {kinds[1]}"
+    names = names_difference(first.parameter_names, second.parameter_names)
+    if names is not None:
+        return f"parameters: {names.replace('column', 'parameter')}"
+    config: Any = getattr(first, "config", None)
+    if config is not None:
+        ours, theirs = config(), second.config()  # pyright: ignore
+        for name, value in ours.items():
+            if value != theirs[name]:
+                return f"{name} is {value!r:.200} in one and {theirs[name]!r:.200} in the other"
+        return None
+    draws = 0.1 * np.random.default_rng(0).standard_normal((DRAWS_TRIED, first.dim))
+    with np.errstate(all="ignore"):
+        for what, ours, theirs in (
+            ("log-likelihood", first.potentials(draws, rows), second.potentials(draws, rows)),
+            ("prior", first.log_prior(draws), second.log_prior(draws)),
+        ):
+            if not np.allclose(ours, theirs, rtol=1e-9, equal_nan=True):
+                return f"the {what} of their {kinds[0]} has other values"
+    return None
+
+
+def _coding_difference(first: Coreset, second: Coreset) -> str | None:
+    """Formulas must have coded their columns alike: the same categories, knots and centres."""
+    ours, theirs = (c.provenance.get("design") for c in (first, second))
+    if ours == theirs:
+        return None
+    return "they were built with formulas that code the columns differently"
+
+
+class _Columns:
+    """A coreset as far as its columns go."""
+
+    def __init__(self, coreset: Coreset) -> None:
+        self.template = coreset.rows.take(slice(0, 0))
+        self.column_names = tuple(coreset.provenance.get("column_names") or ())
+
+
+def with_equal_units(coresets: Sequence[Coreset], longest: int = 0) -> tuple[Coreset, ...]:
+    """Coresets of units with as many places for each unit, as all of them and `longest` need."""
+    lengths = [c.rows[COUNT].shape[1] if COUNT in c.rows.fields else 0 for c in coresets]
+    if not any(lengths):
+        return tuple(coresets)
+    most = max(longest, *lengths)
+    return tuple(
+        _with_places(coreset, most) if 0 < length < most else coreset
+        for coreset, length in zip(coresets, lengths, strict=True)
+    )
+
+
+def _with_places(coreset: Coreset, length: int) -> Coreset:
+    def longer(rows: Block) -> Block:
+        return Block(padded(rows.fields, length), rows.counts)
+
+    reserve = coreset.reserve
+    finer = None if reserve is None else reserve._replace(rows=longer(reserve.rows))
+    return replace(coreset, rows=longer(coreset.rows), reserve=finer)
+
+
+def units_as_long(rows: Rows, coreset: Coreset) -> Rows:
+    """Rows of units with as many places for each unit as the coreset has."""
+    table: Any = rows.table
+    if not isinstance(table, UnitTable) or COUNT not in coreset.rows.fields:
+        return rows
+    length = max(table.length, coreset.rows[COUNT].shape[1])
+    return open_rows(replace(table, length=length), executor=rows.executor)

@@ -1,0 +1,88 @@
+"""`merge`: coresets of separate data become the coreset of all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, cast
+
+from corebayes.arguments import checked_positive
+from corebayes.compose.alike import check_alike, with_equal_units
+from corebayes.compose.named import named_sources
+from corebayes.compose.reduce import asked_for, reduce_union
+from corebayes.compose.union import Union
+from corebayes.constructions import Construction
+from corebayes.coreset import Coreset, check_coreset
+from corebayes.coreset.check import has_learned_rows
+from corebayes.deadline import time_limit
+from corebayes.scan.inline import one_blas_thread
+from corebayes.watch.progress import make_progress
+
+
+def merge(
+    coresets: Sequence[Coreset],
+    *,
+    size: int | str | None = None,
+    tol: float | None = None,
+    reserve: int | None = None,
+    names: Sequence[str] | None = None,
+    method: Construction | None = None,
+    seed: int = 0,
+    certify: bool = False,
+    draws: int = 1000,
+    progress: bool | None = None,
+    max_time: float | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+) -> Coreset:
+    """The coreset of several data sets, from the coresets of each: their rows never meet.
+
+    The model and the columns must be the same, with the same prior, which then counts once. The
+    rows of all are compressed together to `size` rows (the largest of theirs, unless another number
+    or a `tol` is asked for); see `update` for `reserve`, `certify` and `draws`. What a coreset of M
+    rows missed at its own posterior is larger at the posterior of all, which lies elsewhere: build
+    the parts three times as large as the result, or with a reserve.
+
+    `names` are for the sources, one for each coreset; `coreset.origins` then says
+    ("site-3", 81234). A merged coreset can be merged again, so any tree will do, also on workers:
+    a coreset travels.
+    Cost: in the number of rows of the coresets; none of the data is read.
+    """
+    parts = _checked_coresets(coresets)
+    labels = [f"coreset {k}" for k in range(len(parts))] if names is None else list(names)
+    sources = named_sources(parts, names)
+    parts = with_equal_units(parts)
+    check_alike(parts, labels)
+    asked = asked_for(
+        parts[0].model,
+        max(part.size for part in parts),
+        size=size,
+        tol=tol,
+        reserve=reserve,
+        method=method,
+        seed=seed,
+        certify=certify,
+        draws=draws,
+        checkpoint=checkpoint,
+        rows={},
+    )
+    max_time = checked_positive("max_time", max_time)
+    bar = make_progress(progress, asked.size)
+    with one_blas_thread(), time_limit(max_time) as limit, bar:
+        return reduce_union(Union(parts, None, sources), asked, limit, bar)
+
+
+def _checked_coresets(coresets: Any) -> tuple[Coreset, ...]:
+    if isinstance(coresets, Coreset) or not isinstance(coresets, Sequence):
+        raise TypeError("merge takes a list of coresets: merge([a, b], size=100)")
+    parts = tuple(cast(Sequence[Coreset], coresets))
+    if len(parts) < 2:
+        raise ValueError(f"merge takes at least two coresets, got {len(parts)}")
+    for part in parts:
+        check_coreset(part)
+    learned = [has_learned_rows(part.finest) for part in parts]
+    if any(learned) and not all(learned):
+        raise ValueError(
+            f"coreset {learned.index(True)} has learned rows and coreset {learned.index(False)} "
+            "real ones: merge those of one kind"
+        )
+    return parts

@@ -1,0 +1,58 @@
+"""The names of the sources of several coresets, no two of them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from corebayes.coreset import Coreset
+from corebayes.coreset.sources import MAX_NAME, Source
+from corebayes.rows import Rows
+
+
+def named_sources(coresets: Sequence[Coreset], names: Sequence[str] | None) -> tuple[Source, ...]:
+    """All sources, in the order of the union. `names` are one for each coreset: of its one source,
+    or what comes before the names of several ("site-3/monday")."""
+    if names is not None and len(names) != len(coresets):
+        raise ValueError(f"{len(coresets)} coresets have {len(names)} names: give one for each")
+    found: list[Source] = []
+    for place, coreset in enumerate(coresets):
+        own = coreset.sources
+        given = None if names is None else _checked(names[place])
+        for source in own:
+            parts = [part for part in (given, source.name) if part]
+            found.append(source._replace(name="/".join(parts)))
+    named = [s._replace(name=s.name or f"source-{k}") for k, s in enumerate(found)]
+    _check_different([source.name for source in named])
+    return tuple(named)
+
+
+def with_new_source(
+    sources: tuple[Source, ...], name: str | None, rows: Rows
+) -> tuple[Source, ...]:
+    """These and the new rows. Cost: the pass that checks the rows, and their fingerprint."""
+    new = Source(
+        f"source-{len(sources)}" if name is None else _checked(name),
+        rows.num_rows,
+        rows.total_count,
+        rows.fingerprint(),
+    )
+    _check_different([source.name for source in (*sources, new)])
+    return (*sources, new)
+
+
+def _checked(name: str) -> str:
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"a name of a source has 1 to {MAX_NAME} characters, got {name!r:.60}")
+    return name
+
+
+def _check_different(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(
+                f"two sources are called {name!r}: rows would have the same numbers. Give each a "
+                "name of its own, with name=... (update) or names=[...] (merge); if it is the same "
+                "data, it would count twice"
+            )
+        seen.add(name)

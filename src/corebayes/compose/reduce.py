@@ -1,0 +1,222 @@
+"""Merge and reduce: weighted rows that stand for data, and perhaps new rows, compressed as one.
+
+A coreset's rows count as often as their weights say, so the union of coresets and new rows is a
+table like any other, and the coreset of the union minimises
+
+    KL(π_w ‖ π_u),   π_u ∝ π_0 exp(Σ_i v_i f_i + Σ_n c_n f_n)    (old rows i at weights v_i, new n)
+
+What the old coreset missed, r = Σ c f − Σ v f over the data it stands for, is missing in π_u too,
+and each reduction adds what it misses itself: residuals add up, r_total = r_1 + r_2 + …. Each is
+made small around the posterior of its time, in its quadratic part, and later posteriors lie a
+standard deviation or so away, where its third degree has become quadratic and linear: as much as
+one build misses, at each step. A reserve of more rows (`Coreset.reserve`) matches the third degree
+too, so that what adds up is of a smaller order, and the coreset is chosen from it anew each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corebayes.arguments import checked_positive, checked_seed, checked_whole
+from corebayes.build.arguments import check_method, checked_size
+from corebayes.build.run import Run, Tolerance
+from corebayes.certify.measure import measure
+from corebayes.certify.steps import Step, certified_step, moved, passed_steps
+from corebayes.checkpoint import check_folder
+from corebayes.compose.union import Union, checked
+from corebayes.constructions import AnnealedSparseVI, Construction
+from corebayes.coreset import Coreset
+from corebayes.coreset.sources import stored_sources
+from corebayes.data.joined import joined_fingerprint
+from corebayes.deadline import TimeLimit
+from corebayes.problem import Problem
+from corebayes.rows import Rows
+from corebayes.samplers.exact import is_conjugate
+from corebayes.types import Block, Model, WeightedPoints
+from corebayes.watch.progress import Progress
+
+# Rows of the reserve for each row of the coreset, and the most that a default asks for.
+RESERVE, MOST_RESERVE = 3, 1500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reduction:
+    """What is asked of one reduction; see `update`."""
+
+    size: int | None
+    tol: float | None
+    reserve: int
+    method: Construction
+    seed: int
+    certify: bool
+    draws: int
+    checkpoint: str | PathLike[str] | None
+    rows: Mapping[str, Any]
+    """The executor and the memory of the passes."""
+
+
+def asked_for(
+    model: Model,
+    largest: int,
+    *,
+    size: int | str | None,
+    tol: float | None,
+    reserve: int | None,
+    method: Construction | None,
+    seed: int,
+    certify: bool,
+    draws: int,
+    checkpoint: str | PathLike[str] | None,
+    rows: Mapping[str, Any],
+) -> Reduction:
+    """What a person asks for, checked; without a size or a tolerance as many rows as the `largest`.
+
+    A reserve has three times the rows of the coreset unless another number is asked for. A
+    conjugate model needs none: its coreset matches quadratics, and there is nothing else.
+    """
+    wanted = largest if size is None and tol is None else checked_size(size, tol)
+    if reserve is not None:
+        checked_whole("reserve", reserve, 0)
+    elif is_conjugate(model):
+        reserve = 0
+    else:
+        number = wanted or largest
+        reserve = min(RESERVE * number, max(MOST_RESERVE, number))
+    checked_whole("draws", draws, 100)
+    check_folder(checkpoint)
+    method = method or AnnealedSparseVI()
+    check_method(method)
+    return Reduction(
+        size=wanted,
+        tol=checked_positive("tol", tol),
+        reserve=reserve,
+        method=method,
+        seed=checked_seed(seed),
+        certify=certify,
+        draws=draws,
+        checkpoint=checkpoint,
+        rows=rows,
+    )
+
+
+def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress) -> Coreset:
+    """The coreset of a union, chosen around a reserve that is kept for the next time.
+
+    Cost: passes over the new rows, and work on the old stand-ins that does not depend on how many
+    rows they stand for.
+    """
+    problem = union.problem(**asked.rows)
+    pilot, reserve = _pilot(union, asked, limit), None
+    if asked.reserve > (asked.size or 0):
+        most = min(asked.reserve, problem.data.num_rows)
+        run, _ = _run(problem, asked, limit, "reserve", most, pilot, bar)
+        pilot = reserve = run.state.points
+    run, reason = _run(problem, asked, limit, "coreset", asked.size, pilot, bar)
+    built = run.coreset(run.state.points, reason)
+    return _composed(union, asked, built, reserve, problem)
+
+
+def _pilot(union: Union, asked: Reduction, limit: TimeLimit) -> WeightedPoints:
+    """The stand-ins and, for the new rows, a coreset of these alone: near the posterior of all."""
+    old = union.stand_ins
+    if union.new is None:
+        return old
+    dim, rows = union.model.dim, union.new.using(**asked.rows)
+    problem = Problem(union.model, checked(union.model, rows))
+    size = min(dim * (dim + 3) // 2 + 1, MOST_RESERVE, rows.num_rows)
+    run, _ = _run(problem, asked, limit, "new", size, None, Progress())
+    found = run.state.points
+    plain = Block(found.rows.fields)
+    return old.append(WeightedPoints(found.indices + old.size, plain, found.weights))
+
+
+def _run(
+    problem: Problem,
+    asked: Reduction,
+    limit: TimeLimit,
+    stage: str,
+    size: int | None,
+    pilot: WeightedPoints | None,
+    bar: Progress,
+) -> tuple[Run, str]:
+    """One construction, with a journal of its own; only the last may be interrupted."""
+    last = stage == "coreset"
+    method = asked.method if last else AnnealedSparseVI()
+    limit.deadline.doing = f"{type(method).__name__} took its first step ({stage})"
+    # A handle of its own, with a journal of its own.
+    data = problem.data.using()
+    rng = np.random.default_rng(asked.seed)
+    run = Run(replace(problem, data=data), method, asked.seed, rng, limit, "")
+    folder = None if asked.checkpoint is None else Path(asked.checkpoint) / stage
+    tol = asked.tol if last else None
+    with run.recorded(folder, [size], tol):
+        run.init(size, pilot if method.can_start else None)
+        reason = run.until(Tolerance(tol), bar.show)
+    if reason == "interrupted" and not last:
+        raise KeyboardInterrupt
+    return run, reason
+
+
+def _composed(
+    union: Union,
+    asked: Reduction,
+    built: Coreset,
+    reserve: WeightedPoints | None,
+    problem: Problem,
+) -> Coreset:
+    """The coreset with the numbers of its sources, and what led to it."""
+    data, sources = problem.data, union.sources
+    step = Step(
+        kind="merge" if union.new is None else "update",
+        names=[s.name for s in sources] if union.new is None else [sources[-1].name],
+        num_rows=data.num_rows,
+        size=built.size,
+        moved=None if union.new is None else moved(union.coresets[0], built),
+    )
+    if asked.certify:
+        step = _certified(step, built, reserve, data, asked)
+    steps, first = list[Step](), 0
+    for coreset in union.coresets:
+        last = first + len(coreset.sources)
+        steps += passed_steps(coreset, [source.name for source in sources[first:last]])
+        first = last
+    old = union.coresets[0].provenance
+    copied = {k: old[k] for k in ("design", "columns", "unit", "learned") if k in old}
+    provenance: dict[str, Any] = {
+        **copied,
+        **built.provenance,
+        **data.meter.to_dict(),
+        "passes": problem.rows_scanned / data.num_rows,
+        "asked": {"size": asked.size, "tol": asked.tol, "reserve": asked.reserve},
+        "data": joined_fingerprint([source.fingerprint for source in sources]),
+        "sources": stored_sources(sources),
+        "steps": [one.stored() for one in (*steps, step)],
+    }
+    return replace(
+        built,
+        **union.renumbered(built.points)._asdict(),
+        num_rows=sum(source.num_rows for source in sources),
+        total_count=float(sum(source.total_count for source in sources)),
+        provenance=provenance,
+        reserve=None if reserve is None else union.renumbered(reserve),
+    )
+
+
+def _certified(
+    step: Step, built: Coreset, reserve: WeightedPoints | None, data: Rows, asked: Reduction
+) -> Step:
+    """The step with its errors against the union. Cost: a pass of N_new · draws potentials for the
+    coreset, and one for the reserve."""
+    finer = None if reserve is None else replace(built, **reserve._asdict())
+    judged = [
+        None if one is None else measure(one, data.using(), draws=asked.draws, seed=asked.seed + 1)
+        for one in (built, finer)
+    ]
+    assert judged[0] is not None
+    return certified_step(step, judged[0], judged[1])

@@ -1,0 +1,103 @@
+"""`update`: a coreset and new rows become the coreset of both, without the old rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from corebayes.arguments import checked_positive
+from corebayes.compose.alike import check_new_rows, units_as_long, with_equal_units
+from corebayes.compose.named import named_sources, with_new_source
+from corebayes.compose.reduce import asked_for, reduce_union
+from corebayes.compose.union import Union, checked
+from corebayes.constructions import Construction
+from corebayes.coreset import Coreset, check_coreset
+from corebayes.coreset.check import has_learned_rows
+from corebayes.data.units import COUNT
+from corebayes.deadline import time_limit
+from corebayes.formula.rows import as_built
+from corebayes.scan.inline import one_blas_thread
+from corebayes.scan.passes import Executor
+from corebayes.watch.progress import make_progress
+
+
+def update(
+    coreset: Coreset,
+    new_rows: Any,
+    *,
+    size: int | str | None = None,
+    tol: float | None = None,
+    reserve: int | None = None,
+    name: str | None = None,
+    method: Construction | None = None,
+    seed: int = 0,
+    certify: bool = False,
+    draws: int = 1000,
+    progress: bool | None = None,
+    max_time: float | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    memory: str | int | None = None,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    counts: Any = None,
+    on_bad: str = "raise",
+    executor: Executor | None = None,
+) -> Coreset:
+    """The coreset of all rows so far and of new ones, from the old coreset and the new rows alone.
+
+    The old coreset's rows count as often as their weights say, and are compressed together with
+    the new rows to `size` rows (as many as before, unless another number or a `tol` against that
+    union is asked for). Its model stays as it is, prior included. Cost: that of building from the
+    new rows; nothing in the number of old ones.
+
+    Every reduction misses a little, and what is missed adds up. So that it stays small, a `reserve`
+    of more rows (three times `size` by default; 0 for none) is kept beside the coreset, and the
+    next update goes on from it. With `certify` each step's own KL against the union that it
+    compressed is measured on fresh `draws`, for `certify(coreset)` when the old rows are gone;
+    while they can be read, `certify(coreset, [old_rows, new_rows])` judges against all of them.
+
+    Row numbers run on from the old rows to the new; `coreset.origins` says of every row which
+    source it is of, by `name` ("source-1", … by default), and its number there. All other arguments
+    are those of `build`; a checkpoint folder has a part for each stage.
+    """
+    check_coreset(coreset)
+    if has_learned_rows(coreset.finest):
+        raise ValueError(
+            "the coreset has learned rows, which have no place in a table that goes on with new "
+            "ones: update from a coreset of real rows, or merge coresets of learned rows"
+        )
+    asked = asked_for(
+        coreset.model,
+        coreset.size,
+        size=size,
+        tol=tol,
+        reserve=reserve,
+        method=method,
+        seed=seed,
+        certify=certify,
+        draws=draws,
+        checkpoint=checkpoint,
+        rows={"memory": memory, "executor": executor},
+    )
+    max_time = checked_positive("max_time", max_time)
+    with one_blas_thread(), time_limit(max_time) as limit:
+        rows = as_built(
+            coreset,
+            new_rows,
+            target=target,
+            features=features,
+            counts=counts,
+            on_bad=on_bad,
+            memory=memory,
+            executor=executor,
+        )
+        rows = units_as_long(rows, coreset)
+        longest = rows.template.fields[COUNT].shape[1] if COUNT in rows.template.fields else 0
+        (coreset,) = with_equal_units([coreset], longest)
+        check_new_rows(coreset, rows)
+        # Here, where rows still have the numbers that the caller knows.
+        checked(coreset.model, rows)
+        sources = with_new_source(named_sources([coreset], None), name, rows)
+        with make_progress(progress, asked.size) as bar:
+            return reduce_union(Union((coreset,), rows, sources), asked, limit, bar)

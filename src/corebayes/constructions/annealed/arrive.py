@@ -1,0 +1,90 @@
+"""Arriving without a march: Newton's method in the Hermite space of a log-concave model.
+
+The first two degrees of the total at N(μ, LLᵀ) are the mean gradient and Hessian of all rows there,
+so every look is also a step towards the Gaussian closest to π,
+
+    μ ← μ + L P⁻¹ g,   L ← L P^(−1/2),     g = Lᵀ E∇ log π,   P = −Lᵀ E∇² log π L,
+
+from the posterior of a subsample that counts for all rows. Two or three passes, whatever N and d
+are, and no pilot on the way; where the steps do not settle, the march finds the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from corebayes.constructions.annealed.heavy import heaviest, with_skewness
+from corebayes.constructions.annealed.look import Look
+from corebayes.constructions.annealed.view import View
+from corebayes.problem import Problem
+from corebayes.samplers.laplace import asked_posterior
+from corebayes.samplers.remembered import Remembered
+from corebayes.tangent.hermite import Hermite, HermiteSpace
+from corebayes.types import Gaussian, Total, WeightedPoints
+
+# Nats between the Gaussian of the space and the one closest to π, at which points may be selected:
+# a third of a standard deviation in one direction.
+SETTLED = 0.05
+# Looks at most: more would be no better than a march.
+MOST_LOOKS = 10
+# A step that leaves more than this share of the way will not settle.
+SLOWEST = 0.7
+# The squared distance to the mode, in standard deviations, from where the mean is in sight.
+AT_THE_MODE = 1e-2
+
+
+class Arrival(NamedTuple):
+    """Close to π."""
+
+    look: Look
+    """From there, its points still the subsample."""
+    geometry: Hermite
+    """What the posterior needs."""
+    heavy: WeightedPoints
+    """With many parameters, rows that few others can stand for."""
+
+
+def arrive(view: View, points: WeightedPoints) -> Arrival | None:
+    """From a subsample weighted as all rows to a look from close to π; None where none is in sight.
+
+    Cost: as a rule two or three looks.
+    """
+    geometry, problem = view.geometry(), view.problem
+    if not (isinstance(geometry, Hermite) and problem.model.log_concave):
+        return None
+    # Degrees beyond the second say nothing of the way.
+    rough = replace(geometry, order=min(geometry.order, 2))
+    settled = _settled(problem, rough, rough.space(view.rng, problem, points))
+    if settled is None:
+        # A wide prior on what the subsample does not show: safe steps to the mode come first.
+        start = rough.space(view.rng, problem, points).location
+        ask = Remembered(problem.ask)
+        fit = asked_posterior(problem.model, ask, start=start, tolerance=AT_THE_MODE)
+        settled = _settled(problem, rough, rough.space_at(problem, fit))
+    if settled is None:
+        return None
+    space, total, nearer = settled
+    heavy = heaviest(view, space, points)
+    if view.given is None:
+        geometry = with_skewness(view, geometry, space, points.rows, heavy.rows)
+    if geometry.order > 2:
+        space = geometry.space_at(problem, nearer)
+        total = geometry.total(problem, space)
+    return Arrival(Look.of(points, space, total), geometry, heavy)
+
+
+def _settled(
+    problem: Problem, geometry: Hermite, space: HermiteSpace
+) -> tuple[HermiteSpace, Total, Gaussian] | None:
+    """Newton's steps from a space to one that is close to π; None where they do not settle."""
+    last = float("inf")
+    for _ in range(MOST_LOOKS):
+        total = geometry.total(problem, space)
+        nearer, misfit = space.newton(total)
+        if misfit <= SETTLED:
+            return space, total, nearer
+        if not misfit <= SLOWEST * last:
+            return None
+        space, last = geometry.space_at(problem, nearer), misfit
+    return None

@@ -1,0 +1,300 @@
+"""Draws of the posterior of all rows, by the quickest way that works.
+
+In turn: independent draws in closed form for conjugate models; moves on π_w, accepted on all rows;
+where too few are accepted, moves on π_w bent by what r was seen to be (`tilt`); at last proposals
+around the modes of π itself. Each is exact. They differ in how much is accepted, so the first one
+that accepts enough and whose ratios have no heavy tail is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from corebayes.coreset import Coreset
+from corebayes.exact.cover import covering, modes_of
+from corebayes.exact.paths import Paths
+from corebayes.exact.pool import Pool, num_inner
+from corebayes.exact.residual import Residual
+from corebayes.exact.surrogate import Guess, Proposals, Surrogate, TooManyPassesError
+from corebayes.exact.tilt import Tilt, Tilted, learn_tilt
+from corebayes.rows import Rows
+from corebayes.samplers.convergence import pareto_k
+from corebayes.samplers.draws import systematic
+from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.independence import Pilot, autocorrelation_time
+from corebayes.samplers.laplace import asked_posterior, fit_or_units
+from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes
+from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.proposal import Component, Proposal
+from corebayes.scan.query import Statistics
+from corebayes.types import Array, Gaussian, Indices, Rng
+
+# Steps before the first draw that is kept, and these as a share of the draws.
+LEAST_WARMUP, WARMUP = 10, 0.05
+# Up to this autocorrelation time, and this k̂, moves are good enough not to look for better ones.
+ENOUGH, MAX_PARETO_K = 3.0, 0.7
+MAX_PASSES = 60
+# Steps of a first look where what is drawn ahead may be void.
+LOOK_STEPS, FRAME_DRAWS = 60, 200
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Exactly:
+    """Draws of π and how they were come by."""
+
+    values: Array
+    """(chains, draws, d)."""
+    residuals: Array
+    """r(θ) − r(anchor), (chains, draws)."""
+    accepted: Array
+    """Whether the chain moved, (chains, draws)."""
+    how: str
+    residual: Residual
+    acceptance: float = 1.0
+    pareto_k: float = 0.0
+    """k̂ of π over what was proposed."""
+    proposed: Array = field(default_factory=lambda: np.empty((0, 0)))
+    """Draws of the surrogate whose ratios to π are known, (S, d)."""
+    time: float = 1.0
+    """The autocorrelation time of chains whose moves are independent, in steps."""
+    surrogate: str = "coreset"
+
+    @property
+    def good(self) -> bool:
+        return self.time <= ENOUGH and self.pareto_k <= MAX_PARETO_K
+
+
+def draw_exactly(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int) -> Exactly:
+    """Chains of `draws` draws each of the posterior of all rows. Cost: see `corebayes.correct`."""
+    if is_conjugate(coreset.model):
+        return _closed_form(rng, coreset, rows, draws, chains)
+    best: Exactly | None = None
+    refused: TooManyPassesError | None = None
+    for attempt in _attempts(rng, coreset, rows, draws, chains):
+        try:
+            found = attempt()
+        except TooManyPassesError as error:
+            refused = error
+            continue
+        if found is None:
+            continue
+        if found.good:
+            return found
+        if best is None or found.time < best.time:
+            best = found
+    if best is None:
+        raise TooManyPassesError(str(refused))
+    return best
+
+
+def _closed_form(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int) -> Exactly:
+    model = coreset.model
+    assert is_conjugate(model)
+    fit = model.posterior(rows.ask(Statistics(model)))
+    residual = Residual(coreset, rows, fit.mean, num_passes=1)
+    return Exactly(
+        values=fit.draw(rng, chains * draws).reshape(chains, draws, -1),
+        residuals=np.full((chains, draws), np.nan),
+        accepted=np.ones((chains, draws)),
+        how="independent draws in closed form",
+        residual=residual,
+    )
+
+
+def _attempts(
+    rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int
+) -> Iterator[Callable[[], Exactly | None]]:
+    """Better and better proposals, each made of what the ones before it have seen."""
+    posterior = Posterior.of(coreset)
+    modes = modes_of(rng, posterior)
+    pilot = covering(rng, posterior, modes)
+    if pilot is None:
+        yield from _local_attempts(rng, coreset, rows, draws, chains, modes)
+        return
+    run = _Run(rng, Residual(coreset, rows, modes[0].fit.mean), posterior, chains, draws)
+    yield lambda: run.pooled(posterior, pilot, None)
+    for _ in range(2):
+        tilt = run.learn()
+        if tilt is not None:
+            bent = _bent(posterior, tilt)
+            again = distinct_modes(find_modes(bent, [mode.fit.mean for mode in modes]))
+            better = covering(rng, bent, again, run.resampled(tilt))
+            if better is not None:
+                yield lambda bent=bent, better=better, tilt=tilt: run.pooled(bent, better, tilt)
+    yield run.around_full_modes
+
+
+def _bent(posterior: Posterior, tilt: Tilt) -> Tilted:
+    return Tilted(posterior.model, posterior.rows, posterior.weights, tilt)
+
+
+def _local_attempts(
+    rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int, modes: list[Mode]
+) -> Iterator[Callable[[], Exactly | None]]:
+    """The same with a local kernel: a short look first, since what is ahead may be void."""
+    posterior = Posterior.of(coreset)
+    anchor = modes[0].fit.mean if modes else None
+    sampled = NUTS(chains=chains).draw(rng, posterior, chains * FRAME_DRAWS, anchor)
+    residual = Residual(coreset, rows, sampled.flat.mean(axis=0) if anchor is None else anchor)
+    frame, starts = _frame(sampled.flat, fit_or_units(posterior, anchor)), sampled.values[:, -1]
+    look = _Run(rng, residual, posterior, chains, LOOK_STEPS, warmup=0)
+    look.local(posterior, frame, starts, None, LOOK_STEPS)
+    run = replace(look, draws=draws, warmup=None)
+    tilt = run.learn()
+    if tilt is not None:
+        bent = _bent(posterior, tilt)
+        yield lambda: run.local(bent, frame, starts, tilt, MAX_PASSES)
+    yield lambda: run.local(posterior, frame, starts, None, MAX_PASSES)
+
+
+def _frame(draws: Array, fit: Gaussian) -> Gaussian:
+    """The scales of draws, or of the fit where there are too few draws for them."""
+    if len(draws) <= 2 * draws.shape[1]:
+        return fit
+    try:
+        covariance = np.atleast_2d(np.cov(draws, rowvar=False))
+        return Gaussian(
+            draws.mean(axis=0), np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        )
+    except np.linalg.LinAlgError:
+        return fit
+
+
+@dataclass
+class _Run:
+    """One set of chains after another, on the same rows; what each evaluated is kept."""
+
+    rng: Rng
+    residual: Residual
+    posterior: Posterior
+    chains: int
+    draws: int
+    warmup: int | None = None
+    seen: list[tuple[Array, Array]] = field(default_factory=list[tuple[Array, Array]])
+    """Draws and their r, of one attempt after the other."""
+
+    @property
+    def steps(self) -> int:
+        warmup = self.warmup
+        if warmup is None:
+            warmup = max(LEAST_WARMUP, int(np.ceil(WARMUP * self.draws)))
+        return self.draws + warmup
+
+    def pooled(self, target: Posterior, pilot: Pilot, tilt: Tilt | None) -> Exactly:
+        """Independence Metropolis on the surrogate, all of it in one pass."""
+        inner = num_inner(pilot.time)
+        pool = Pool.draw(self.rng, target, pilot.proposal, self.chains, self.steps, inner)
+        return self._accept(pool, _less(tilt, pool), MAX_PASSES, _words(tilt))
+
+    def around_full_modes(self) -> Exactly | None:
+        """Independence Metropolis for π itself around the modes that Newton's method finds.
+
+        Cost: some passes of N·d² flops for each mode, then one as always.
+        """
+        rows, model = self.residual.rows, self.posterior.model
+        draws, residuals = self.seen[-1]
+        heights = residuals + self.posterior.finite_log_density(draws)
+        best = draws[int(np.argmax(heights))]
+        try:
+            with np.errstate(all="ignore"):
+                fit = asked_posterior(model, rows.ask, start=best, tolerance=1e-6)
+        except (FloatingPointError, np.linalg.LinAlgError):
+            return None
+        if not (np.all(np.isfinite(fit.mean)) and np.all(np.isfinite(fit.factor))):
+            return None
+        degrees = max(5.0, float(fit.mean.size))
+        proposal = Proposal((Component(fit, 0.7), Component(fit, 0.3, degrees)))
+        pool = Pool.draw(self.rng, None, proposal, self.chains, self.steps)
+
+        def correct(states: Indices) -> Array:
+            return self.posterior.finite_log_density(pool.draws(states)) - pool.log_q[states]
+
+        return self._accept(pool, correct, MAX_PASSES, "mode of all rows")
+
+    def local(
+        self, target: Posterior, frame: Gaussian, starts: Array, tilt: Tilt | None, most: int
+    ) -> Exactly:
+        paths = Paths.begin(self.rng, target, frame, starts)
+        return self._accept(paths, _less(tilt, paths), most, _words(tilt))
+
+    def learn(
+        self, under_way: dict[int, float] | None = None, proposals: Proposals | None = None
+    ) -> Tilt | None:
+        """r̂ from what the attempt under way has evaluated, if it is enough, else the last one."""
+        if under_way and proposals is not None:
+            draws = proposals.draws(np.array(list(under_way), dtype=np.int64))
+            tilt = learn_tilt(draws, np.array(list(under_way.values())))
+            if tilt is not None:
+                return tilt
+        return learn_tilt(*self.seen[-1]) if self.seen else None
+
+    def resampled(self, tilt: Tilt) -> Array:
+        """What the last attempt evaluated, in proportion to e^{r̂}: draws of about π_w e^{r̂}."""
+        draws = self.seen[-1][0]
+        heights = tilt(draws)
+        return draws[systematic(self.rng, np.exp(heights - heights.max()), len(draws))]
+
+    def _accept(
+        self,
+        proposals: Proposals,
+        correction: Callable[[Indices], Array],
+        max_passes: int,
+        surrogate: str,
+    ) -> Exactly:
+        residuals: dict[int, float] = {}
+
+        def evaluate(states: Indices) -> Array:
+            r = self.residual.at(proposals.draws(states))
+            residuals.update(zip(states.tolist(), r.tolist(), strict=True))
+            with np.errstate(all="ignore"):
+                values = r + correction(states)
+            return np.where(np.isfinite(values), values, -np.inf)
+
+        def foresee() -> Guess | None:
+            tilt = self.learn(residuals, proposals)
+            if tilt is None:
+                return None
+            return lambda states: tilt(proposals.draws(states)) + correction(states)
+
+        local = foresee if isinstance(proposals, Paths) else None
+        surrogates = Surrogate.over(self.rng, proposals, evaluate, self.steps, max_passes, local)
+        try:
+            chains = surrogates.run()
+        finally:
+            evaluated = np.array(list(residuals), dtype=np.int64)
+            if evaluated.size:
+                seen = proposals.draws(evaluated), np.array(list(residuals.values()))
+                self.seen.append(seen)
+        states, accepted = chains.states[:, -self.draws :], chains.accepted[:, -self.draws :]
+        values = np.array(list(chains.values.values()))
+        return Exactly(
+            values=proposals.draws(states.ravel()).reshape(*states.shape, -1),
+            residuals=np.array([residuals[state] for state in states.ravel().tolist()]).reshape(
+                states.shape
+            ),
+            accepted=accepted,
+            how=f"{proposals.name}, {self.chains} chains accepted on all rows",
+            residual=self.residual,
+            acceptance=float(accepted.mean()),
+            pareto_k=pareto_k(np.maximum(values, values.max() - 700.0), 1.0),
+            proposed=proposals.draws(evaluated),
+            time=autocorrelation_time(values),
+            surrogate=surrogate,
+        )
+
+
+def _less(tilt: Tilt | None, proposals: Proposals) -> Guess:
+    """−r̂ of states: what is left of v = r − r̂ when r is known."""
+
+    def correction(states: Indices) -> Array:
+        return np.zeros(states.size) if tilt is None else -tilt(proposals.draws(states))
+
+    return correction
+
+
+def _words(tilt: Tilt | None) -> str:
+    return "coreset" if tilt is None else "coreset and a quadratic fit of what it misses"

@@ -1,0 +1,63 @@
+"""Proposals by short runs of a local kernel on few rows, where no mixture covers the surrogate.
+
+A move is `inner` steps of hit-and-run slice sampling (Neal 2003), reversible in s. What was drawn
+ahead of a rejection that nobody foresaw is void, so chains go ahead a third of what is left as long
+as nothing is foreseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from corebayes.deadline import check_time
+from corebayes.samplers.kernel import HitAndRun
+from corebayes.samplers.posterior import Posterior
+from corebayes.types import Array, Gaussian, Indices, Rng
+
+AHEAD, LEAST_AHEAD = 3, 60
+KERNEL = HitAndRun()
+
+
+@dataclass(eq=False)
+class Paths:
+    """Every state that was drawn, and which move led where."""
+
+    rng: Rng
+    posterior: Posterior
+    fit: Gaussian
+    inner: int
+    starts: list[int]
+    states: list[Array] = field(default_factory=list[Array])
+    moved: dict[tuple[int, int, int], int] = field(default_factory=dict[tuple[int, int, int], int])
+    name: str = "hit and run"
+
+    @classmethod
+    def begin(cls, rng: Rng, posterior: Posterior, fit: Gaussian, starts: Array) -> Paths:
+        """From starts (chains, d); some d steps make one independent draw."""
+        inner = int(np.clip(posterior.dim, 5, 40))
+        states: list[Array] = list(starts)
+        return cls(rng, posterior, fit, inner, list(range(len(states))), states)
+
+    def propose(self, moves: Sequence[tuple[int, int, int]]) -> list[int]:
+        """Where each (chain, step, state) is moved to: always to the same place."""
+        new = [move for move in moves if move not in self.moved]
+        if new:
+            chains = self.draws(np.array([state for _, _, state in new]))
+            with np.errstate(all="ignore"):
+                for _ in range(self.inner):
+                    check_time()
+                    chains = KERNEL(self.rng, self.posterior, self.fit, chains)
+            for place, move in enumerate(new):
+                self.moved[move] = len(self.states)
+                self.states.append(chains[place])
+        return [self.moved[move] for move in moves]
+
+    def draws(self, states: Indices) -> Array:
+        chosen: list[Array] = [self.states[state] for state in states.tolist()]
+        return np.stack(chosen)
+
+    def reach(self, left: int, *, foreseen: bool) -> int:
+        return left if foreseen or left <= LEAST_AHEAD else -(-left // AHEAD)

@@ -1,0 +1,177 @@
+"""The pursuit in blocks: hundreds of vectors enter at a time, and those below zero leave at once.
+
+One vector at a time, M of n vectors cost M steps whose M·n numbers pass through memory each time.
+In blocks of a share of what is there the same work is a few dozen products of matrices; vectors
+that compete with others of their block get a weight below zero and leave with it. Every round
+ends with the least squares on vectors of positive weight, closer to the total than the last.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from corebayes.deadline import check_time
+from corebayes.types import Array, Indices
+from corebayes.weights.block_set import BlockSet
+
+# One vector enters for every so many there are: larger blocks compete with themselves.
+SHARE = 16
+# Rounds of dropping all that is below zero; after that, and where it does not lower the distance,
+# only what reaches zero first on the way to the least squares leaves.
+BOLD_ROUNDS = 8
+# Of so many vectors one may be pinned before the factor is made afresh.
+PINNED_SHARE = 8
+# Single vectors in a row that brought the sum no closer, after which it is over.
+PATIENCE = 10
+
+
+class Candidates(Protocol):
+    """Unit vectors u_n to choose from, known by inner products, and ⟨u_n, b⟩."""
+
+    @property
+    def cross(self) -> Array:
+        """⟨u_n, b⟩; −∞ where a vector may never enter."""
+        ...
+
+    def slopes(self, taken: Indices, values: Array) -> Array:
+        """⟨u_n, b − Σ_i x_i u_i⟩ for all n."""
+        ...
+
+    def gram(self, these: Indices, others: Indices) -> Array:
+        """⟨u_n, u_m⟩."""
+        ...
+
+
+class Reached(NamedTuple):
+    """Positions taken, with their weights, and by how much ½ ‖b − Σ x_i u_i‖² is below ½ ‖b‖²."""
+
+    taken: Indices
+    values: Array
+    gain: float
+
+
+class BlockPursuit:
+    """A pursuit under way. Cost of a round: slopes of all, and M²·(M/16) flops."""
+
+    def __init__(self, candidates: Candidates, smallest: float):
+        self._from = candidates
+        self._set = BlockSet()
+        self._smallest = smallest
+        self._block = 1
+        self._crowded = False
+        """Whether pinned members are in the way: next to others the set is close to dependent."""
+        self._members: Indices = np.empty(0, dtype=np.int64)
+        """Those in the set: the ones taken and some that are pinned."""
+        self._x: Array = np.empty(0)
+        self.gain = 0.0
+
+    @property
+    def reached(self) -> Reached:
+        kept = self._x > 0.0
+        return Reached(self._members[kept], self._x[kept], self.gain)
+
+    @property
+    def size(self) -> int:
+        return int(np.count_nonzero(self._x > 0.0))
+
+    def start_from(self, taken: Indices, values: Array) -> None:
+        """Take these vectors before the first round, at these weights."""
+        self._enter(taken, values)
+        self._descend()
+
+    def advance(self, most: int) -> bool:
+        """Let a block enter, `most` vectors at most; False when none brings the sum closer."""
+        failed: list[Indices] = []
+        while len(failed) < PATIENCE:
+            check_time()
+            taken, values, gain = self.reached
+            slopes = self._from.slopes(taken, values)
+            for away in (taken, *failed):
+                slopes[away] = -np.inf
+            number = min(most, max(1, min(self._block, taken.size // SHARE)))
+            best = _largest(slopes, number)
+            best = best[slopes[best] > self._smallest]
+            if best.size == 0:
+                return False
+            self._tidy()
+            self._enter(best, np.zeros(best.size))
+            self._descend()
+            if self.gain > gain:
+                self._block = 2 * number
+                return True
+            self._block = number // 2
+            if number == 1:
+                # In the span of the others, or thrown out again by round-off.
+                failed.append(best)
+        return False
+
+    def _enter(self, numbers: Indices, values: Array) -> None:
+        # A pinned member that comes back is in the set already.
+        inside = np.isin(numbers, self._members)
+        numbers, values = numbers[~inside], values[~inside]
+        gram = self._from.gram
+        entered = self._set.enter(
+            gram(numbers, self._members), gram(numbers, numbers), self._from.cross[numbers]
+        )
+        self._crowded |= entered.size < numbers.size
+        self._members = np.concatenate([self._members, numbers[entered]])
+        self._x = np.concatenate([self._x, values[entered]])
+
+    def _tidy(self) -> None:
+        """The set without its pinned members, if they are many or crowd others out."""
+        kept = self._x > 0.0
+        if np.count_nonzero(~kept) * PINNED_SHARE <= kept.size and not self._crowded:
+            return
+        self._crowded = False
+        self._members, self._x = self._members[kept], self._x[kept]
+        gram = self._from.gram(self._members, self._members)
+        self._set.refill(gram, self._from.cross[self._members])
+
+    def _descend(self) -> None:
+        """To the least squares over nonnegative weights of the members, or some way towards it."""
+        solution = self._bold()
+        if solution is None:
+            solution = self._careful()
+        self._x = solution
+        # With least-squares weights x the squared distance is ‖b‖² − Σ_i x_i ⟨u_i, b⟩.
+        self.gain = 0.5 * float(solution @ self._from.cross[self._members])
+
+    def _bold(self) -> Array | None:
+        """All below zero leave at once, until none is; None if that ends further away."""
+        for _ in range(BOLD_ROUNDS):
+            solution = self._set.solve()
+            below = np.flatnonzero(solution < 0.0)
+            if below.size == 0:
+                gain = 0.5 * float(solution @ self._from.cross[self._members])
+                return solution if gain > self.gain else None
+            self._set.pin(below)
+        return None
+
+    def _careful(self) -> Array:
+        """On the way from x to the least squares those that reach zero leave (Lawson, Hanson)."""
+        self._crowded = True
+        self._set.unpin()
+        x = self._x.copy()
+        while True:
+            check_time()
+            solution = self._set.solve()
+            falling = np.flatnonzero(solution <= 0.0)
+            falling = falling[~np.isin(falling, self._set.pinned)]
+            if falling.size == 0:
+                return solution
+            gaps = x[falling] - solution[falling]
+            shares = np.divide(x[falling], gaps, out=np.zeros_like(gaps), where=gaps > 0.0)
+            share = float(shares.min())
+            x += share * (solution - x)
+            leaving = falling[shares <= share]
+            x[leaving] = 0.0
+            self._set.pin(leaving)
+
+
+def _largest(values: Array, number: int) -> Indices:
+    if number >= values.size:
+        return np.argsort(-values, kind="stable")
+    best = np.argpartition(-values, number - 1)[:number]
+    return best[np.argsort(-values[best], kind="stable")]

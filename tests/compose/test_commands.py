@@ -1,0 +1,56 @@
+"""The commands update, merge and refit, from files to files."""
+
+import json
+
+import numpy as np
+import pytest
+
+import corebayes as cb
+from corebayes.cli import app
+from tests.compose.rows import piece
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for number in range(3):
+        X, y = piece(number, 2000)
+        np.savez(f"n{number}.npz", X=X, y=y)
+
+    def call(line):
+        with pytest.raises(SystemExit) as exit_:
+            app.run(line.split())
+        return exit_.value.code, *capsys.readouterr()
+
+    return call
+
+
+def test_a_table_that_grows_and_another_one(call):
+    build = "--model logistic --size 12"
+    assert call(f"build n0.npz {build} --reserve 30 --out a.parquet")[0] == 0
+    code, out, _ = call("update a.parquet n1.npz --name monday --out b.parquet --json")
+    told = json.loads(out)
+    assert code == 0 and told["sources"] == ["source-0", "monday"] and told["num_rows"] == 4000
+    assert told["reserve"] > 12 and told["step"]["kind"] == "update"
+    assert call(f"build n2.npz {build} --out c.parquet")[0] == 0
+    code, out, _ = call("merge b.parquet c.parquet --out d.parquet --size 12")
+    assert code == 0 and "12 of 6,000 rows are in d.parquet" in out
+    merged = cb.load("d.parquet")
+    assert [s.name for s in merged.sources] == ["b/source-0", "b/monday", "c"]
+    assert cb.certify(merged, [piece(number, 2000) for number in range(3)]).certified
+    code, out, _ = call("refit d.parquet --prior-sd 2 --draws 250 --json")
+    told = json.loads(out)
+    assert code == 1 and told["certificate"] is None and told["distance"] < 0.1
+    code, _, err = call("merge b.parquet --out e.parquet")
+    assert code == 2 and "at least two" in err
+
+
+def test_repeated_rows_are_remembered(call):
+    X = np.tile([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], (200, 1))
+    y = (np.random.default_rng(0).random(600) < 0.4).astype(float)
+    np.savez("few.npz", X=X, y=y)
+    line = "build few.npz --model logistic --size 4 --duplicates count --out f.parquet --json"
+    code, out, _ = call(line)
+    assert code == 0 and json.loads(out)["num_rows"] == 6
+    assert json.loads(out)["total_count"] == 600
+    assert call("certify f.parquet few.npz --tol 1")[0] in (0, 1)

@@ -1,0 +1,98 @@
+"""Shards that never meet: one coreset from the coresets of each."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import corebayes as cb
+from tests.compose.rows import MODEL, kl, piece
+
+SITES = [piece(seed, 3000, shift=0.3 * seed) for seed in range(6)]
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return [cb.build(MODEL, site, size=40, seed=0) for site in SITES]
+
+
+def test_a_tree_of_merges_is_near_the_coreset_of_the_whole(parts):
+    names = [f"site-{k}" for k in range(6)]
+    level = [
+        cb.merge(parts[k : k + 2], size=40, names=names[k : k + 2], reserve=0)
+        for k in range(0, 6, 2)
+    ]
+    # Nodes travel to workers and back.
+    level = [pickle.loads(pickle.dumps(node)) for node in level]
+    root = cb.merge(level, size=12)
+    one = cb.build(MODEL, SITES, size=12, seed=0)
+    assert kl(root, SITES) < 3 * kl(one, SITES) + 1e-6
+    assert cb.certify(root, SITES).certified
+    assert len({name for name, _ in root.origins}) > 1
+    for (name, number), x in zip(root.origins, root.rows.X, strict=True):
+        assert np.array_equal(SITES[names.index(name)][0][number], x)
+
+
+def test_the_prior_counts_once():
+    """Two coresets of all their rows, with a strong prior, against the closed form."""
+    rng = np.random.default_rng(2)
+    model = cb.LinearRegression(noise_sd=1.0, prior=cb.Normal(0.5, 0.1))
+    data = [(rng.normal(size=(20, 1)), rng.normal(size=20)) for _ in range(2)]
+    merged = cb.merge([cb.build(model, one, size=3, seed=0) for one in data], size=3)
+    assert kl(merged, data) < 1e-10
+
+
+def test_what_differs_is_named(parts):
+    other = cb.build(cb.LogisticRegression(prior=cb.Normal(0.0, 2.0)), SITES[1], size=12)
+    with pytest.raises(ValueError, match="north and south cannot be merged: prior is"):
+        cb.merge([parts[0], other], names=["north", "south"])
+    poisson = cb.build(cb.PoissonRegression(), SITES[1], size=12)
+    with pytest.raises(ValueError, match="one is for a LogisticRegression, the other for a Pois"):
+        cb.merge([parts[0], poisson])
+    X, y = SITES[1]
+    fewer = cb.build(MODEL, (X[:, :2], y), size=12)
+    with pytest.raises(ValueError, match="'X' is 3 numbers in one and 2 numbers"):
+        cb.merge([parts[0], fewer])
+    with pytest.raises(ValueError, match="two sources are called 'a'"):
+        cb.merge(parts[:2], names=["a", "a"])
+    with pytest.raises(TypeError, match="a list of coresets"):
+        cb.merge(parts[0])
+    with pytest.raises(ValueError, match="at least two"):
+        cb.merge(parts[:1])
+
+
+def test_functions_count_by_their_values():
+    def model(scale):
+        return cb.CustomModel(
+            lambda draws, block: -0.5 * scale * (block["x"][:, None] - draws[:, 0]) ** 2,
+            lambda draws: -0.5 * draws[:, 0] ** 2,
+            dim=1,
+        )
+
+    x = np.random.default_rng(0).normal(1.0, 1.0, size=(2, 400))
+    built = [cb.build(model(1.0), {"x": one}, size=5) for one in x]
+    merged = cb.merge(built, size=5)
+    mean = 800 * x.mean() / 801
+    fit = cb.Laplace().fit(cb.Posterior.of(merged))
+    assert fit.mean[0] == pytest.approx(mean, abs=1e-4)
+    other = cb.build(model(2.0), {"x": x[1]}, size=5)
+    with pytest.raises(ValueError, match="the log-likelihood of their CustomModel has other"):
+        cb.merge([built[0], other])
+
+
+def test_learned_rows_merge_with_their_like(parts):
+    from dataclasses import replace
+
+    learned = [
+        replace(
+            part,
+            indices=-1 - np.arange(part.size),
+            provenance={**part.provenance, "learned": True},
+        )
+        for part in parts[:2]
+    ]
+    merged = cb.merge(learned, size=12)
+    assert merged.indices.max() < 0 and len(set(merged.indices.tolist())) == merged.size
+    assert kl(merged, SITES[:2]) < 1e-3
+    with pytest.raises(ValueError, match="coreset 0 has learned rows and coreset 1 real ones"):
+        cb.merge([learned[0], parts[1]])

@@ -1,0 +1,107 @@
+"""Patients as units: whole, or not at all, with one weight."""
+
+import numpy as np
+import pytest
+
+import corebayes as cb
+from corebayes.models.units import Units
+from corebayes.samplers.laplace import full_posterior
+
+
+def visits(num_units=1500, seed=0, longest=6):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest, num_units)
+    patient = rng.permutation(np.repeat(np.arange(num_units) * 7 + 3, lengths)).astype(float)
+    X = rng.normal(size=(patient.size, 2))
+    y = (rng.random(patient.size) < 1.0 / (1.0 + np.exp(-X @ [1.0, -0.4]))).astype(float)
+    return X, y, patient
+
+
+def opened(seed=0, **options):
+    X, y, patient = visits(seed=seed, **options)
+    return cb.open((X, y), unit=patient)
+
+
+@pytest.fixture(scope="module")
+def coreset():
+    return cb.build(cb.LogisticRegression(), opened(), size=10, seed=0)
+
+
+def test_a_unit_is_the_sum_of_its_rows():
+    X, y, patient = visits(40)
+    counts = np.random.default_rng(1).uniform(0.0, 2.0, len(y))
+    counts[patient == 3.0] = 0.0
+    rows = cb.open((X, y), unit=patient, counts=counts)
+    assert rows.num_rows == 39
+    plain = cb.open((X, y), counts=counts)
+    inner = cb.LogisticRegression().bind(plain)
+    model = Units(cb.LogisticRegression()).bind(rows)
+    draws = np.random.default_rng(2).normal(size=(4, 2))
+    each = counts[:, None] * inner.potentials(draws, plain.take(np.arange(len(y))))
+    expected = np.array([each[patient == p].sum(axis=0) for p in np.unique(patient) if p != 3.0])
+    block = rows.take(np.arange(39))
+    assert np.allclose(model.potentials(draws, block), expected)
+    weights = np.random.default_rng(3).uniform(size=39)
+    assert np.allclose(model.sum_potentials(draws, block, weights), weights @ expected)
+    gradient, hessian = model.gradient_and_hessian(draws[0], block, weights)
+    step = 1e-5
+    for k in range(2):
+        ends = draws[0] + step * np.outer([1.0, -1.0], np.eye(2)[k])
+        values = model.sum_potentials(ends, block, weights)
+        assert gradient[k] == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-6)
+    assert np.allclose(gradient, model.gradient(draws[0], block, weights))
+    assert np.all(np.linalg.eigvalsh(hessian) < 0)
+    ours, full = full_posterior(model, rows), full_posterior(inner, plain)
+    assert np.allclose(ours.mean, full.mean, atol=1e-8)
+
+
+def test_whole_units_enter_with_one_weight(coreset, tmp_path):
+    X, y, patient = visits()
+    assert coreset.size <= 10 and coreset.num_rows == 1500
+    assert cb.certify(coreset, opened()).certified
+    rows = cb.unrolled(coreset)
+    assert np.array_equal(X[rows.indices], rows.rows.X) and np.array_equal(
+        y[rows.indices], rows.rows.y
+    )
+    chosen = np.unique(patient[rows.indices])
+    assert chosen.size == coreset.size
+    assert np.array_equal(np.flatnonzero(np.isin(patient, chosen)), rows.indices)
+    for one in chosen:
+        assert np.unique(rows.weights[patient[rows.indices] == one]).size == 1
+    assert cb.certify(rows, (X, y)).certified
+    coreset.save(tmp_path / "units.parquet")
+    back = cb.load(tmp_path / "units.parquet")
+    assert isinstance(back.model, Units) and np.array_equal(back.rows.X, coreset.rows.X)
+    assert set(cb.to_columns(rows)) == {"row_id", "weight", "x0", "x1", "y"}
+
+
+def test_units_of_other_lengths_are_added(coreset):
+    more = opened(seed=1, longest=9)
+    grown = cb.update(coreset, more, size=10, reserve=0)
+    assert grown.num_rows == 3000
+    assert cb.certify(grown, [opened(), more]).certified
+    with pytest.raises(ValueError, match="several sources"):
+        cb.unrolled(grown)
+
+
+def test_columns_and_fields_may_be_units():
+    pandas = pytest.importorskip("pandas")
+    X, y, patient = visits(30)
+    frame = pandas.DataFrame({"a": X[:, 0], "patient": patient, "b": X[:, 1], "y": y})
+    by_array = cb.open((X, y), unit=patient)
+    for rows in (
+        cb.open(frame, target="y", unit="patient"),
+        cb.open(frame, target="y", features=["a", "b"], unit="patient"),
+        cb.open({"X": X, "y": y, "patient": patient}, unit="patient"),
+    ):
+        assert rows.num_rows == 30
+        assert np.array_equal(rows.take([0, 7]).X, by_array.take([0, 7]).X)
+    assert cb.open(frame, target="y", unit="patient").column_names == ("a", "b")
+    with pytest.raises(ValueError, match="unit: there is no column 'patent'"):
+        cb.open(frame, target="y", unit="patent")
+    with pytest.raises(ValueError, match="one value for each"):
+        cb.open((X, y), unit=patient[:-1])
+    bad = y.copy()
+    bad[4] = 7.0
+    with pytest.raises(ValueError, match=r"7\.0 is not a target"):
+        cb.build(cb.LogisticRegression(), cb.open((X, bad), unit=patient), size=5)
