@@ -4,7 +4,9 @@
 
 Each version runs in its own process, so that its peak memory above the data can be read off, and
 they take turns: the best of twelve runs counts. Sums and row correlations of logistic potentials,
-then one Hermite pass of order 2.
+then one Hermite pass of order 2. Beside each pass stand two limits that are measured in the same
+run on one core: reading the rows once at the speed of memory, and its products of matrices at the
+speed of a large one. What a pass takes beyond them goes into exponentials and logarithms.
 """
 
 from __future__ import annotations
@@ -84,6 +86,29 @@ def pass_of(name: str, X: np.ndarray, y: np.ndarray, draws: np.ndarray) -> Calla
     return lambda: problem.ask(SumsAndScores(best))
 
 
+def machine_limits() -> dict[str, float]:
+    """Bytes a second that a sum over a large array reads, and flops a second of a large product."""
+    values, matrix = np.ones(1 << 25), np.ones((1500, 1500))
+    memory, product = [], []
+    for _ in range(3):
+        began = time.perf_counter()
+        values.sum()
+        memory.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        matrix @ matrix
+        product.append(time.perf_counter() - began)
+    return {"bandwidth": values.nbytes / min(memory), "flops": 2.0 * 1500.0**3 / min(product)}
+
+
+def limits_of(name: str, num_rows: int, num_draws: int, machine: dict[str, float]) -> list[float]:
+    """Seconds to read X and y once, and for the products of matrices of a pass."""
+    dim = 10
+    # Two products with β in a Hermite space; else η, and centred potentials with one element.
+    products = 4.0 * dim**2 if name == "hermite" else 2.0 * num_draws * (dim + 1)
+    read = 8.0 * num_rows * (dim + 1) / machine["bandwidth"]
+    return [read, num_rows * products / machine["flops"]]
+
+
 def measure(name: str, num_rows: int, num_draws: int) -> None:
     X, y = make_rows(num_rows)
     draws = np.linspace(-1.0, 1.0, 10) + 0.01 * np.random.default_rng(1).normal(
@@ -94,12 +119,15 @@ def measure(name: str, num_rows: int, num_draws: int) -> None:
     run = pass_of(name, X, y, draws)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = []
+    cpu = []
     for _ in range(3):
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.process_time()
         run()
         seconds.append(time.perf_counter() - began)
+        cpu.append(time.process_time() - cpu_began)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"seconds": min(seconds), "megabytes": (peak - before) / 1024}))
+    megabytes = (peak - before) / 1024
+    print(json.dumps({"seconds": min(seconds), "cpu": min(cpu), "megabytes": megabytes}))
 
 
 def main() -> None:
@@ -108,20 +136,29 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.measure == "machine":
+        print(json.dumps({"seconds": 0.0, **machine_limits()}))
+        return
     if arguments.measure:
         measure(arguments.measure, arguments.rows, arguments.draws)
         return
     results: dict[str, dict[str, float]] = {}
     # Machines have slow spells, so the versions take turns and each keeps its best.
-    for name, numba in 4 * [("naive", "0"), ("numpy", "0"), ("numba", "1"), ("hermite", "1")]:
+    passes = [("machine", "0"), ("naive", "0"), ("numpy", "0"), ("numba", "1"), ("hermite", "1")]
+    for name, numba in 4 * passes:
         command = [sys.executable, __file__, "--measure", name]
         command += ["--rows", str(arguments.rows), "--draws", str(arguments.draws)]
         environment = os.environ | {"COREBAYES_NUMBA": numba}
+        if name == "machine":
+            environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         output = subprocess.run(
             command, env=environment, check=True, capture_output=True, text=True
         )
         result = json.loads(output.stdout)
-        if name not in results or result["seconds"] < results[name]["seconds"]:
+        best = results.get(name)
+        if name == "machine" and best is not None:
+            results[name] = {key: max(best[key], value) for key, value in result.items()}
+        elif best is None or result["seconds"] < best["seconds"]:
             results[name] = result
     report(results, arguments)
 
@@ -129,7 +166,15 @@ def main() -> None:
 def report(results: dict[str, dict[str, float]], arguments: argparse.Namespace) -> None:
     slow = results["naive"]["seconds"]
     print(f"N = {arguments.rows:,}, S = {arguments.draws}, d = 10, {os.cpu_count()} cores")
-    print(f"{'pass':34} {'seconds':>8} {'ratio':>7} {'MB above the data':>18}")
+    machine = results["machine"]
+    print(
+        f"one core: {machine['bandwidth'] / 1e9:.1f} GB/s from memory, "
+        f"{machine['flops'] / 1e9:.0f} GF/s in products of matrices"
+    )
+    print(
+        f"{'pass':34} {'seconds':>8} {'CPU s':>6} {'ratio':>7} {'reading':>8} {'products':>9} "
+        f"{'MB above the data':>18}"
+    )
     names = {
         "naive": "naive logaddexp, N × S",
         "numpy": "corebayes, NumPy alone",
@@ -139,7 +184,11 @@ def report(results: dict[str, dict[str, float]], arguments: argparse.Namespace) 
     for name, label in names.items():
         result = results[name]
         ratio = slow / result["seconds"]
-        print(f"{label:34} {result['seconds']:8.3f} {ratio:6.1f}x {result['megabytes']:18.0f}")
+        read, products = limits_of(name, arguments.rows, arguments.draws, machine)
+        print(
+            f"{label:34} {result['seconds']:8.3f} {result['cpu']:6.2f} {ratio:6.1f}x {read:8.3f} "
+            f"{products:9.3f} {result['megabytes']:18.0f}"
+        )
     draws_worth = results["hermite"]["seconds"] / (slow / arguments.draws)
     checks = [
         ("NumPy alone at least 5 times faster", slow / results["numpy"]["seconds"] >= 5),
