@@ -101,3 +101,25 @@ def test_a_formula_names_the_columns_of_the_posterior(call, table, suffix):
     assert code == 0 and all(name in out for name in names)
     # The rows are read again as the formula says, without saying it again.
     assert call(f"certify coreset.parquet grouped.{suffix}")[0] == 0
+
+
+def test_a_formula_with_group_terms(call, table):
+    groups = np.array(["p", "q", "r"])[np.random.default_rng(4).integers(0, 3, size=NUM_ROWS)]
+    pyarrow.csv.write_csv(table.append_column("g", pa.array(groups)), "grouped.csv")
+    code, out, err = call(
+        "build grouped.csv --model bernoulli --formula delayed~a+(1+b|g) --group-sd 2 --size 40 "
+        "--out coreset.parquet --json"
+    )
+    assert code == 0, err
+    names = ["Intercept", "a", "log 1|g_sigma", "log b|g_sigma", "1|g[p]", "b|g[p]"]
+    assert json.loads(out)["parameters"][:6] == names
+    loaded = cb.load("coreset.parquet")
+    assert loaded.model.terms[0].scales == (cb.HalfNormal(2.0),) * 2
+    code, out, err = call("certify coreset.parquet grouped.csv --json")
+    assert code == 0, err
+    assert json.loads(out)["certified"]
+    code, out, err = call(
+        "build grouped.csv --model linear --formula delayed~a --group-sd 2 --size 9 "
+        "--out other.parquet"
+    )
+    assert code == 2 and "group_sd is for formulas with group terms" in err
