@@ -20,6 +20,7 @@ SKIPPED = {
     "Report",
     "Normal",
     "GivenDraws",
+    "GroupCoreset",
     "Draws",
     "Refit",
 }
