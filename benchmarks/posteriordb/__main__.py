@@ -22,13 +22,13 @@ from benchmarks.rowwise import ONE_THREAD, Table, versions
 
 os.environ.update(ONE_THREAD)
 
-from benchmarks.posteriordb import page  # noqa: E402
-from benchmarks.posteriordb.catalogue import catalogue  # noqa: E402
-from benchmarks.posteriordb.checkout import data_of, reference_of  # noqa: E402
-from benchmarks.posteriordb.exact import exact_draws  # noqa: E402
-from benchmarks.posteriordb.measure import by_coreset, by_nuts  # noqa: E402
-from benchmarks.posteriordb.regression import Regression  # noqa: E402
-from benchmarks.summaries import apart, smallest_ess, summaries  # noqa: E402
+from benchmarks.posteriordb import page
+from benchmarks.posteriordb.catalogue import catalogue
+from benchmarks.posteriordb.checkout import data_of, reference_of
+from benchmarks.posteriordb.exact import exact_draws
+from benchmarks.posteriordb.measure import by_coreset, by_nuts
+from benchmarks.posteriordb.regression import Regression
+from benchmarks.summaries import apart, smallest_ess, summaries
 
 HERE = Path(__file__).resolve().parents[1]
 RESULTS = HERE / "results" / "posteriordb.jsonl"

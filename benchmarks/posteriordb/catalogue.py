@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from benchmarks.posteriordb.mixture import Mixture
 from benchmarks.posteriordb.regression import Regression, Scale, Term
 
@@ -233,8 +232,8 @@ def election(data: dict[str, Any]) -> Regression:
 
 
 def diamonds(data: dict[str, Any]) -> Regression:
-    """The intercept is that at the mean of the columns, and its prior is t₃(8, 10) there: as flat as
-    the one here to so many rows."""
+    """The intercept is that at the mean of the columns, and its prior is t₃(8, 10) there: as flat
+    to so many rows as the one here."""
     X = np.array(data["X"], float)[:, 1:]
     X = np.column_stack([X - X.mean(axis=0), np.ones(len(X))])
     names = (*(f"b[{k + 1}]" for k in range(X.shape[1] - 1)), "Intercept")

@@ -9,7 +9,6 @@ A reference that no sampler made, where posteriordb has no draws. Cost: a few hu
 from __future__ import annotations
 
 import numpy as np
-
 from benchmarks.posteriordb.regression import Regression
 
 GRID, CHAINS, DRAWS = 2000, 10, 1000

@@ -11,9 +11,9 @@ import time
 from typing import Any
 
 import numpy as np
+from benchmarks.summaries import summaries
 
 import corebayes as cb
-from benchmarks.summaries import summaries
 
 TOL, CERTIFIED_TOL = 0.002, 0.005
 CHAINS, DRAWS = 4, 1000

@@ -1,4 +1,4 @@
-"""docs/posteriordb.md: the table of all posteriors that were measured, and whether the bars hold."""
+"""docs/posteriordb.md: the table of all posteriors that were measured, and whether bars hold."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ MOST_OFF, MOST_TIMES = 0.1, 2.0
 
 HEAD = """# Posteriors of posteriordb
 
-posteriordb is a collection of posteriors that others published, with reference draws. Here are those of it whose
-likelihood is a product over rows, for the data sets that were at hand; `python -m benchmarks.posteriordb DIR` makes this
-page from a checkout and measures what is new.
+posteriordb is a collection of posteriors that others published, with reference draws. Here are
+those of it whose likelihood is a product over rows, for the data sets that were at hand.
+`python -m benchmarks.posteriordb DIR` makes this page from a checkout and measures what is new.
 
-- *Reference*: posteriordb's own draws where it has them. Linear regressions without groups have exact draws (their noise
-  on a grid, coefficients given it). For the others it is NUTS on all rows, 4 × 2,500 draws with a dense metric (long NUTS), or
-  the run that is timed where N is large (NUTS beside it).
-- *Coreset*: built to 0.002 nats, of a mixed model to the rows of the counting argument (at most a half of all), certified at
-  0.005 nats, then 4 × 1,000 draws. A mean that is off by δ standard deviations costs about δ²/2 nats.
-- *Off*: the largest difference of a posterior mean over the shared parameters (coefficients and standard deviations), in
-  posterior standard deviations, with its Monte Carlo error; the ratio of standard deviations that is furthest from one; the
-  largest difference of a 5, 50 or 95 % quantile; and the largest of all of them in units of its own Monte Carlo error.
-- *CPU s*: of one thread, build + sample, and certify apart; and NumPyro's NUTS on all rows as it comes, 4 × 1,000 draws after
-  4 × 1,000 to warm up, compilation included, imports not. ESS is the smallest over the shared parameters.
+- *Reference*: posteriordb's own draws where it has them. Linear regressions without groups have
+  exact draws (their noise on a grid, coefficients given it). For the others it is NUTS on all rows:
+  4 × 2,500 draws with a dense metric (long NUTS), or the run that is timed (NUTS beside it).
+- *Coreset*: built to 0.002 nats, of a mixed model to the rows of the counting argument (at most a
+  half of all), certified at 0.005 nats, then 4 × 1,000 draws. A mean that is off by δ standard
+  deviations costs about δ²/2 nats.
+- *Off*: the largest difference of a posterior mean over the shared parameters (coefficients and
+  standard deviations), in posterior standard deviations, with its Monte Carlo error; the ratio of
+  standard deviations that is furthest from one; the largest difference of a 5, 50 or 95 % quantile;
+  and the largest of all of these in units of its own Monte Carlo error.
+- *CPU s*: of one thread, build + sample, and certify apart; and NumPyro's NUTS on all rows as it
+  comes, 4 × 1,000 draws after as many to warm up. Compilation is included on both sides, imports
+  are not. ESS is the smallest over the shared parameters.
 
 """
 COLUMNS = (
