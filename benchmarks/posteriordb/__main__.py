@@ -6,8 +6,9 @@
 
 DIR is a checkout of posteriordb, or a folder with its `data` and `draws`. Results go to
 `benchmarks/results/posteriordb.jsonl` as they come; what is there is not measured again.
-The reference is posteriordb's where it has draws; else exact draws of linear regressions, and
-NUTS on all rows for what remains. CPU seconds of one thread, with compilation, without imports.
+The reference is posteriordb's where it has draws; else exact draws of linear regressions, weighted
+draws of logistic ones, and NUTS on all rows for what remains. CPU seconds of one thread, with
+compilation, without imports.
 """
 
 from __future__ import annotations
@@ -26,23 +27,26 @@ from benchmarks.posteriordb import page
 from benchmarks.posteriordb.catalogue import catalogue
 from benchmarks.posteriordb.checkout import data_of, reference_of
 from benchmarks.posteriordb.exact import exact_draws
-from benchmarks.posteriordb.measure import by_coreset, by_nuts
+from benchmarks.posteriordb.measure import by_coreset, by_importance, by_nuts
 from benchmarks.posteriordb.regression import Regression
 from benchmarks.summaries import apart, smallest_ess, summaries
 
 HERE = Path(__file__).resolve().parents[1]
 RESULTS = HERE / "results" / "posteriordb.jsonl"
 PAGE = HERE.parent / "docs" / "posteriordb.md"
-# Beyond so many rows times parameters, NUTS as it comes is the reference too.
-LONG_ROWS = 5_000
+# Weighted draws are a reference if their weights have no tail to speak of.
+GOOD_PARETO_K = 0.3
 
 
 def measure(folder: Path, name: str, posterior: Any, seed: int, table: Table) -> dict[str, Any]:
     """The row of one posterior; NUTS, which does not change with the library, is kept apart."""
     ours = by_coreset(posterior, seed)
+    truth, how = _reference(folder, name, posterior, seed)
     key = f"nuts {name}"
-    nuts = table.rows[key] if key in table else table.add(key, by_nuts(posterior, seed, long=False))
-    truth, how = _reference(folder, name, posterior, seed, table, nuts)
+    if key not in table:
+        table.add(key, by_nuts(posterior, seed + 7, long=truth is None))
+    nuts = table.rows[key]
+    truth = nuts["parameters"] if truth is None else truth
     of_shared = apart(ours["parameters"], truth, posterior.shared)
     of_all = apart(ours["parameters"], truth, truth)
     return {
@@ -60,19 +64,19 @@ def measure(folder: Path, name: str, posterior: Any, seed: int, table: Table) ->
 
 
 def _reference(
-    folder: Path, name: str, posterior: Any, seed: int, table: Table, nuts: dict[str, Any]
-) -> tuple[dict[str, Any], str]:
+    folder: Path, name: str, posterior: Any, seed: int
+) -> tuple[dict[str, Any] | None, str]:
+    """Summaries and where they are from; None for NUTS on all rows."""
     given = reference_of(folder, name)
     if given is not None:
         return summaries(given), "posteriordb"
-    if isinstance(posterior, Regression) and posterior.sigma is not None and not posterior.terms:
-        return summaries(exact_draws(posterior, seed + 5)), "exact draws"
-    if posterior.num_rows > LONG_ROWS:
-        return nuts["parameters"], "NUTS beside it"
-    key = f"reference {name}"
-    if key not in table:
-        table.add(key, by_nuts(posterior, seed + 1, long=True))
-    return table.rows[key]["parameters"], "long NUTS"
+    if isinstance(posterior, Regression) and not posterior.terms:
+        if posterior.sigma is not None:
+            return summaries(exact_draws(posterior, seed + 5)), "exact draws"
+        found, pareto_k = by_importance(posterior, seed + 5)
+        if pareto_k < GOOD_PARETO_K:
+            return found, "importance weights of all rows"
+    return None, "NUTS beside it"
 
 
 def main() -> None:

@@ -17,7 +17,9 @@ import corebayes as cb
 
 TOL, CERTIFIED_TOL = 0.002, 0.005
 CHAINS, DRAWS = 4, 1000
-REFERENCE_DRAWS = 2500
+# Draws of each chain of NUTS on all rows after half as many to warm up; more where they are the
+# reference too.
+NUTS_DRAWS, REFERENCE_DRAWS, WARMUP = 500, 1500, 500
 
 
 def by_coreset(posterior: Any, seed: int) -> dict[str, Any]:
@@ -53,19 +55,17 @@ def by_coreset(posterior: Any, seed: int) -> dict[str, Any]:
 
 
 def by_nuts(posterior: Any, seed: int, *, long: bool) -> dict[str, Any]:
-    """NumPyro's NUTS: as it comes, or with a dense metric and more draws for a reference."""
+    """NumPyro's NUTS as it comes, with more draws if they are the reference too."""
     import jax
     import numpyro
 
     numpyro.enable_x64()
     began = time.process_time()
-    kernel = numpyro.infer.NUTS(
-        posterior.in_numpyro(), dense_mass=long, target_accept_prob=0.9 if long else 0.8
-    )
+    draws = REFERENCE_DRAWS if long else NUTS_DRAWS
     run = numpyro.infer.MCMC(
-        kernel,
-        num_warmup=1000,
-        num_samples=REFERENCE_DRAWS if long else DRAWS,
+        numpyro.infer.NUTS(posterior.in_numpyro()),
+        num_warmup=WARMUP,
+        num_samples=draws,
         num_chains=CHAINS,
         chain_method="sequential",
         progress_bar=False,
@@ -76,7 +76,25 @@ def by_nuts(posterior: Any, seed: int, *, long: bool) -> dict[str, Any]:
     extra = run.get_extra_fields()
     return {
         "seconds": spent,
+        "warmup": WARMUP,
+        "draws": draws,
         "divergences": int(np.sum(extra["diverging"])),
         "steps": float(np.mean(extra["num_steps"])),
         "parameters": summaries(posterior.named_from_numpyro(values)),
     }
+
+
+def by_importance(posterior: Any, seed: int) -> tuple[dict[str, Any], float]:
+    """Draws around Laplace's fit, weighed by all rows: no coreset; and k̂ of the weights."""
+    model, rows = posterior.in_corebayes()
+    found = cb.laplace(model, rows, draws=20_000, seed=seed, progress=False)
+    draws = np.concatenate(
+        [
+            np.atleast_3d(values.values.reshape(CHAINS, -1, *values.shape[2:]))
+            for values in found.posterior.data_vars.values()
+        ],
+        axis=2,
+    )
+    named = posterior.named(model.bind(rows), draws.reshape(-1, draws.shape[2]))
+    shaped = {name: own.reshape(draws.shape[:2]) for name, own in named.items()}
+    return summaries(shaped), float(found.attrs["pareto_k"])

@@ -14,8 +14,8 @@ those of it whose likelihood is a product over rows, for the data sets that were
 `python -m benchmarks.posteriordb DIR` makes this page from a checkout and measures what is new.
 
 - *Reference*: posteriordb's own draws where it has them. Linear regressions without groups have
-  exact draws (their noise on a grid, coefficients given it). For the others it is NUTS on all rows:
-  4 × 2,500 draws with a dense metric (long NUTS), or the run that is timed (NUTS beside it).
+  exact draws (their noise on a grid, coefficients given it); logistic ones draws around Laplace's
+  fit with importance weights of all rows. For the others it is the run of NUTS that is timed.
 - *Coreset*: built to 0.002 nats, of a mixed model to the rows of the counting argument (at most a
   half of all), certified at 0.005 nats, then 4 × 1,000 draws. A mean that is off by δ standard
   deviations costs about δ²/2 nats.
@@ -24,8 +24,8 @@ those of it whose likelihood is a product over rows, for the data sets that were
   standard deviations that is furthest from one; the largest difference of a 5, 50 or 95 % quantile;
   and the largest of all of these in units of its own Monte Carlo error.
 - *CPU s*: of one thread, build + sample, and certify apart; and NumPyro's NUTS on all rows as it
-  comes, 4 × 1,000 draws after as many to warm up. Compilation is included on both sides, imports
-  are not. ESS is the smallest over the shared parameters.
+  comes, four chains of so many draws (and at least 500 to warm up). Compilation is included
+  on both sides, imports are not. ESS is the smallest over the shared parameters.
 
 """
 COLUMNS = (
@@ -68,7 +68,7 @@ def cells(name: str, row: Mapping[str, Any]) -> list[str]:
         row["reference"],
         f"{ours['build'] + ours['sample']:.1f}, {ours['certify']:.1f}",
         f"{row['ess']:,}",
-        f"{row['nuts']['seconds']:.1f}",
+        f"{row['nuts']['seconds']:.1f} (4 × {row['nuts'].get('draws', 1000):,})",
         f"{row['nuts_ess']:,}",
     ]
 
