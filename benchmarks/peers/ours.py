@@ -10,6 +10,7 @@ from benchmarks.peers.problems import Problem
 from benchmarks.peers.result import Clock, Result, independent
 
 import corebayes as cb
+from corebayes.exact.correct import corrected
 from corebayes.models.structure import is_structured
 from corebayes.samplers.laplace import full_posterior
 from corebayes.samplers.posterior import Posterior
@@ -110,9 +111,8 @@ def truth(problem: Problem, seed: int, limit: float) -> Result:
     built = cb.build(
         problem.model, problem.rows, size=2 * problem.size, seed=seed + 100, progress=False
     )
-    from corebayes.exact.correct import corrected
-
-    exactly = corrected(np.random.default_rng(seed + 101), built, problem.rows, 500, CHAINS)
+    each = int(min(4_000, max(500, TRUTH_POTENTIALS / (CHAINS * problem.rows.num_rows))))
+    exactly = corrected(np.random.default_rng(seed + 101), built, problem.rows, each, CHAINS)
     note = (
         f"{built.size:,} rows, corrected by all of them: {exactly.acceptance:.0%} of the moves "
         "accepted"

@@ -16,7 +16,7 @@ from benchmarks.summaries import summaries
 import corebayes as cb
 
 TOL, CERTIFIED_TOL = 0.002, 0.005
-CHAINS, DRAWS = 4, 1000
+CHAINS, DRAWS = 4, 4000
 # Draws of each chain of NUTS on all rows after half as many to warm up; more where they are the
 # reference too.
 NUTS_DRAWS, REFERENCE_DRAWS, WARMUP = 500, 1500, 500

@@ -17,7 +17,7 @@ those of it whose likelihood is a product over rows, for the data sets that were
   exact draws (their noise on a grid, coefficients given it); logistic ones draws around Laplace's
   fit with importance weights of all rows. For the others it is the run of NUTS that is timed.
 - *Coreset*: built to 0.002 nats, of a mixed model to the rows of the counting argument (at most a
-  half of all), certified at 0.005 nats, then 4 × 1,000 draws. A mean that is off by δ standard
+  half of all), certified at 0.005 nats, then 4 × 4,000 draws. A mean that is off by δ standard
   deviations costs about δ²/2 nats.
 - *Off*: the largest difference of a posterior mean over the shared parameters (coefficients and
   standard deviations), in posterior standard deviations, with its Monte Carlo error; the ratio of
