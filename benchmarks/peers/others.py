@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from benchmarks.full_nuts import nutpie_on_all_rows
 from benchmarks.peers.problems import Problem, flattened
 from benchmarks.peers.result import ENOUGH, Clock, Result, smallest_ess
 
@@ -15,36 +16,18 @@ BATCH, STEP, CHECKED = 1000, 0.2, 2000
 
 def nutpie(problem: Problem, seed: int, limit: float) -> Result:
     """Four chains in threads; stopped at the limit, what they have so far counts."""
-    import nutpie as library
-
-    model = cb.to_pymc(problem.everything)
-    clock = Clock()
-    compiled = library.compile_pymc_model(model)
-    run = library.sample(
-        compiled,
-        draws=DRAWS,
-        tune=TUNE,
-        chains=CHAINS,
-        cores=CHAINS,
-        seed=seed,
-        progress_bar=False,
-        blocking=False,
+    run = nutpie_on_all_rows(
+        problem.everything, seed=seed, tune=TUNE, draws=DRAWS, chains=CHAINS, limit=limit
     )
-    trace, stopped = None, False
-    while trace is None:
-        try:
-            trace = run.wait(timeout=0.5)
-        except TimeoutError:
-            stopped = clock.seconds > limit
-            trace = run.abort() if stopped else None
-    values = {name: own.values for name, own in trace.posterior.data_vars.items()}
+    values = {name: own.values for name, own in run.trace.posterior.data_vars.items()}
     known = problem.named(np.zeros((1, 1, problem.model.dim)))
     draws = {name: own for name, own in flattened(values).items() if name in known}
     number = next(iter(draws.values())).shape[1]
     if number < 10:
         raise ValueError(f"no draws within {limit:g} CPU s: still tuning")
     note = f"{CHAINS} × {number} draws after {TUNE} to tune"
-    return Result(draws, clock.seconds, note + (", stopped at the limit" if stopped else ""))
+    note += ", stopped at the limit" if run.stopped else ""
+    return Result(draws, run.seconds, note)
 
 
 def sgld(problem: Problem, seed: int, limit: float) -> Result:

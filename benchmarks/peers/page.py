@@ -84,8 +84,9 @@ def section(problem: str, rows: Rows) -> str:
         return ""
     foot = f"\nNot run: {', '.join(missing)}.\n" if missing else ""
     limits = {row["limit"] for key, row in rows.items() if key.startswith(f"{problem} ")}
+    title = TITLES[problem][0].upper() + TITLES[problem][1:]
     limit = f"\nLimit {min(limits):g} CPU s a row.\n"
-    return f"## {TITLES[problem].capitalize()}\n\n" + "\n".join(table) + "\n" + limit + foot + "\n"
+    return f"## {title}\n\n" + "\n".join(table) + "\n" + limit + foot + "\n"
 
 
 def of_priors(rows: Rows) -> str:
@@ -127,9 +128,8 @@ def write(rows: Rows, docs: Path) -> None:
     used = sorted({row["versions"] for row in rows.values()})
     seeds = sorted({row["seed"] for row in rows.values()})
     picture = (
-        "![Error of the posterior mean against CPU seconds, one panel for each problem: corebayes "
-        "is far left and low in all of them, Laplace further left for generalised linear models]"
-        "(images/peers.svg)\n\n"
+        "![Largest error of a posterior mean against CPU seconds, for every method that ended, in "
+        "a panel for each problem](images/peers.svg)\n\n"
     )
     text = HEAD + FRANK + picture
     text += "".join(section(problem, rows) for problem in shown) + of_priors(rows)
