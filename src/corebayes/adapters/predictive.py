@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,10 +24,7 @@ def adapted_predictive(model: Any, posterior: Any, chosen: Indices) -> Any:
     """The predictive distribution at the chosen draws of an ArviZ posterior; None if there is no
     way to one."""
     if isinstance(model, BambiModel):
-        raise TypeError(
-            "Bambi computes its own columns: predict there, bambi_model.predict(idata, data=frame, "
-            'kind="response") with idata = cb.sample(coreset)'
-        )
+        return BambiPredictive(model, posterior, chosen)
     if isinstance(model, NumpyroModel):
         return NumpyroPredictive(model, _values(model, posterior, chosen))
     if isinstance(model, PymcModel):
@@ -58,7 +56,8 @@ def _with_observations(model: AdaptedModel, rows: Any, observed: set[str]) -> Ro
             f"new rows of a {model.library} model are a mapping of names to arrays, {{{wanted}: …}}"
             f", got {type(rows).__name__}"
         )
-    given: dict[str, Any] = {str(name): np.asarray(values) for name, values in rows.items()}
+    named = cast("Mapping[Any, Any]", rows)
+    given: dict[str, Any] = {str(name): np.asarray(values) for name, values in named.items()}
     arrays: dict[str, Any] = {}
     for field in model.fields:
         if field.name in given:
@@ -156,7 +155,9 @@ class PymcPredictive:
         return len(next(iter(self.values.values())))
 
     def open(self, rows: Any) -> Rows:
-        return _with_observations(self.model, rows, {rv.name for rv in self.model.model.observed_RVs})
+        return _with_observations(
+            self.model, rows, {rv.name for rv in self.model.model.observed_RVs}
+        )
 
     def predict(self, rng: Rng, block: Block) -> tuple[Array, Array]:
         return self._drawn(rng, self.values, block)
@@ -164,3 +165,72 @@ class PymcPredictive:
     @cached_property
     def _drawn(self) -> Any:
         return compile_draws(self.model)
+
+
+@dataclass
+class BambiPredictive:
+    """Bambi's own `predict`, on some rows of a frame at a time."""
+
+    model: BambiModel
+    posterior: Any
+    chosen: Indices
+
+    @property
+    def num_draws(self) -> int:
+        return self.chosen.size
+
+    def open(self, rows: Any) -> FrameRows:
+        if not hasattr(rows, "iloc"):
+            raise TypeError(
+                f"new rows of a Bambi model are a pandas frame, got {type(rows).__name__}"
+            )
+        return FrameRows(rows)
+
+    def predict(self, rng: Rng, frame: Any) -> tuple[Array, Array]:
+        own = self.model.bambi
+        found = own.predict(
+            self._idata,
+            kind="response",
+            data=frame,
+            inplace=False,
+            random_seed=int(rng.integers(2**31)),
+        )
+        response = own.response_component.term
+        drawn = found.posterior_predictive[str(response.alias or response.name)]
+        means = found.posterior[own.family.likelihood.parent]
+        if means.ndim != 3:
+            raise TypeError("predict is for one number in each row: use Bambi's own predict")
+        return _last_first(means, len(frame)), _last_first(drawn, len(frame))
+
+    @cached_property
+    def _idata(self) -> Any:
+        """The chosen draws as one chain."""
+        arviz: Any = importlib.import_module("arviz")
+        stacked = self.posterior.stack(one=("chain", "draw")).isel(one=self.chosen)
+        plain = stacked.reset_index("one", drop=True).drop_vars(["chain", "draw"], errors="ignore")
+        chain = plain.rename(one="draw").assign_coords(draw=np.arange(self.chosen.size))
+        chain = chain.expand_dims(chain=[0]).transpose("chain", "draw", ...)
+        return arviz.InferenceData(posterior=chain)
+
+
+def _last_first(values: Any, num_rows: int) -> Array:
+    """(chain, draw, n) as (n, S)."""
+    return np.asarray(values.values, dtype=np.float64).reshape(-1, num_rows).T
+
+
+@dataclass
+class FrameRows:
+    """Rows that only their library can read."""
+
+    frame: Any
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.frame)
+
+    def check(self) -> None:
+        """Bambi does, when it makes its columns."""
+
+    def blocks(self, block_rows: int) -> Iterator[Any]:
+        for first in range(0, len(self.frame), block_rows):
+            yield self.frame.iloc[first : first + block_rows]

@@ -32,14 +32,16 @@ def compile_draws(model: PymcModel) -> Drawn:
     variable = _follow_rows(rebuild(observed, free, model.row_inputs)[0])
     outputs = [variable, _mean(variable)]
     inputs = [*free.values(), *(model.row_inputs.inputs[field.name] for field in model.fields)]
-    generators = _generators(outputs)
+    # Every call leaves the random states where the next begins.
+    generators = _next_states(outputs)
     function = pytensor.function(
-        inputs, outputs, mode="FAST_COMPILE", on_unused_input="ignore", updates={}
+        inputs, outputs, mode="FAST_COMPILE", on_unused_input="ignore", updates=generators
     )
 
     def drawn(rng: Rng, values: Mapping[str, Array], block: Block) -> tuple[Array, Array]:
         for generator in generators:
-            generator.set_value(np.random.default_rng(rng.integers(2**63)), borrow=True)
+            seed: Any = rng.integers(2**62)
+            generator.set_value(np.random.default_rng(seed), borrow=True)
         rows = [block[field.name].astype(field.dtype) for field in model.fields]
         number = len(next(iter(values.values())))
         means, draws = np.empty((2, len(block), number))
@@ -70,8 +72,9 @@ def _mean(variable: Any) -> Any:
         return variable
 
 
-def _generators(outputs: list[Any]) -> list[Any]:
-    """The shared random states of a graph."""
+def _next_states(outputs: list[Any]) -> dict[Any, Any]:
+    """The shared random states of a graph, each with the state after its variable was drawn."""
     ancestors: Any = importlib.import_module("pytensor.graph.traversal").ancestors
-    kind: Any = importlib.import_module("pytensor.tensor.random.var").RandomGeneratorSharedVariable
-    return [variable for variable in ancestors(outputs) if isinstance(variable, kind)]
+    nodes = {v.owner for v in ancestors(outputs) if v.owner is not None}
+    random = [node for node in nodes if hasattr(node.op, "rng_param")]
+    return {node.op.rng_param(node): node.outputs[0] for node in random}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from corebayes.models import GLM, MixedRegression
 from corebayes.models.units import Units
 from corebayes.predict.new_rows import NewRows, open_new_rows
 from corebayes.predict.regression import RegressionPredictive
+from corebayes.rows import Rows
 from corebayes.samplers.parameters import parameters_of, posterior_of
 from corebayes.types import Array, Block, Rng
 
@@ -43,11 +44,12 @@ class Known:
     design: Design | None
     target_name: str
 
-    def open(self, rows: Any) -> NewRows:
-        """New rows as the model takes them; only some of the fields for one of another library."""
+    def open(self, rows: Any) -> Any:
+        """New rows as the model takes them; one of another library knows by itself."""
         own: Any = getattr(self.predictive, "open", None)
         if own is not None:
-            return NewRows(own(rows))
+            opened = own(rows)
+            return NewRows(opened) if isinstance(opened, Rows) else opened
         model: Any = getattr(self.predictive, "model", None)
         width = len(model.column_names) if isinstance(model, MixedRegression) else model.dim
         if isinstance(model, GLM):
@@ -112,4 +114,5 @@ def _stored(draws: Any) -> tuple[Any, Mapping[str, Any]]:
         ) from None
     if not isinstance(content, dict):
         raise ValueError("the model that these draws hold is damaged")
-    return rebuild_model("the group 'model'", content.get("model"), None, as_limit()), content
+    kept = cast("dict[str, Any]", content)
+    return rebuild_model("the group 'model'", kept.get("model"), None, as_limit()), kept

@@ -13,6 +13,8 @@ from corebayes.formula.columns import read
 from corebayes.formula.design import Design
 from corebayes.formula.groups import NewLevels
 from corebayes.rows import Rows, open_rows
+from corebayes.scan.walk import walk
+from corebayes.types import Block
 
 # Rows of a file that a formula is computed for at once.
 BATCH_ROWS = 65_536
@@ -25,6 +27,17 @@ class NewRows:
     rows: Rows
     design: Design | None = None
     new_levels: dict[str, NewLevels] = field(default_factory=dict[str, NewLevels])
+
+    @property
+    def num_rows(self) -> int:
+        return self.rows.num_rows
+
+    def check(self) -> None:
+        self.rows.check()
+
+    def blocks(self, block_rows: int) -> Iterator[Block]:
+        """In their order, read as they are asked for."""
+        return walk(self.rows.table, block_rows, self.rows.meter)
 
     def labels(self, column: str, codes: set[float]) -> list[Any]:
         """What new groups are called."""
@@ -55,12 +68,12 @@ def _by_name(source: Any, column_names: Sequence[str]) -> Rows:
     try:
         return open_rows(source, features=list(column_names))
     except ValueError as error:
-        if "Intercept" in column_names:
-            error.add_note(
-                "(the coreset has columns that another library computed: predict there, with "
-                "model.predict(cb.sample(coreset), data=…) of Bambi, or pass these columns)"
-            )
-        raise
+        if "Intercept" not in column_names:
+            raise
+        raise ValueError(
+            f"{error}. The coreset has columns that Bambi computed: predict there, with "
+            "model.predict(cb.sample(coreset), data=frame), or pass these columns"
+        ) from None
 
 
 def _by_design(source: Any, design: Design) -> NewRows:
@@ -96,5 +109,3 @@ def _check_width(rows: Rows, column_names: Sequence[str], width: int) -> None:
         named = f": {some}" if column_names else ""
         has = "no columns X" if number is None else f"{number} columns"
         raise ValueError(f"the new rows have {has}, and the model was built with {width}{named}")
-
-

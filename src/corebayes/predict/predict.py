@@ -11,13 +11,11 @@ import numpy as np
 from corebayes.arguments import checked_seed, checked_whole
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.predict.known import Known, known_of
-from corebayes.predict.new_rows import NewRows
 from corebayes.predict.output import PredictionFile
 from corebayes.predict.prediction import Prediction, new_groups_said, summarised
 from corebayes.sample import sample
 from corebayes.samplers.parameters import posterior_of
 from corebayes.scan.passes import rows_of_width
-from corebayes.scan.walk import walk
 from corebayes.types import Array
 from corebayes.watch.logs import say
 from corebayes.watch.steps import show_steps
@@ -43,13 +41,14 @@ def predict(
 
     `coreset` is a coreset, of whose posterior draws are taken, or the draws themselves as `sample`,
     `correct` or `laplace` gave them or a file kept them: these know the model if it is a built-in
-    one. With `draws`, ArviZ data or θ (…, d), a coreset is predicted with those. At most `num_draws`
-    are used, evenly spaced.
+    one. With `draws`, ArviZ data or θ (…, d), a coreset is predicted with those. At most
+    `num_draws` are used, evenly spaced.
 
     `rows` are like those that the coreset was built from, and need no target: arrays, a frame or
-    Parquet files. A coreset of a formula computes its columns again. A group that the model has not
-    seen has effects of the population, b ~ N(0, τ²), the same in all of its rows; the result says
-    which these are. A model of another library is asked for its own predictive distribution.
+    Parquet files; named arrays for NumPyro and PyMC, a pandas frame for Bambi. A coreset of a
+    formula computes its columns again. A group that the model has not seen has effects of the
+    population, b ~ N(0, τ²), the same in all of its rows; the result says which these are. A model
+    of another library is asked for its own predictive distribution.
 
     `interval` is the probability inside the intervals. `keep_draws` keeps draws of y, (N, S). With
     `out`, a .parquet file, every block is written as it is done, one line for each row, and with
@@ -75,7 +74,7 @@ def predict(
     opened = known.open(rows)
     with show_steps(progress) as steps:
         steps.begin("checking the rows")
-        opened.rows.check()
+        opened.check()
         steps.begin("predicting")
         blocks = _blocks(known, opened, interval, seed)
         if out is None:
@@ -87,28 +86,28 @@ def predict(
 
 
 def _blocks(
-    known: Known, opened: NewRows, interval: float, seed: int
+    known: Known, opened: Any, interval: float, seed: int
 ) -> Iterator[tuple[dict[str, Array], Array]]:
     rng = np.random.default_rng(seed)
     predictive = known.predictive
     block_rows = rows_of_width(predictive.num_draws)
-    for block in walk(opened.rows.table, block_rows, opened.rows.meter):
+    for block in opened.blocks(block_rows):
         means, drawn = predictive.predict(rng, block)
         yield summarised(means, drawn, interval), drawn
 
 
 def _collected(
     known: Known,
-    opened: NewRows,
+    opened: Any,
     blocks: Iterator[tuple[dict[str, Array], Array]],
     interval: float,
     *,
     keep_draws: bool,
 ) -> Prediction:
-    number = opened.rows.num_rows * known.predictive.num_draws
+    number = opened.num_rows * known.predictive.num_draws
     if keep_draws and number > MOST_DRAWN:
         raise ValueError(
-            f"draws of {opened.rows.num_rows:,} rows are {number:,} numbers: name a file to write "
+            f"draws of {opened.num_rows:,} rows are {number:,} numbers: name a file to write "
             'them to, out="predictions.parquet", or take fewer, num_draws=100'
         )
     columns, kept = list[dict[str, Array]](), list[Array]()
@@ -122,7 +121,7 @@ def _collected(
 
 def _result(
     known: Known,
-    opened: NewRows,
+    opened: Any,
     columns: dict[str, Array],
     drawn: Array | None,
     interval: float,
@@ -135,7 +134,7 @@ def _result(
         columns=columns,
         interval=interval,
         num_draws=known.predictive.num_draws,
-        num_rows=opened.rows.num_rows,
+        num_rows=opened.num_rows,
         target_name=known.target_name,
         draws=drawn,
         new_groups=new_groups,
