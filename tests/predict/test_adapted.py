@@ -6,6 +6,8 @@ import pytest
 
 import corebayes as cb
 
+pytestmark = pytest.mark.filterwarnings("ignore:For backward compatibility, .str. dtypes")
+
 NEW = np.array([[0.4, -0.2], [1.0, 0.5], [-0.7, 1.3]])
 
 
@@ -18,7 +20,7 @@ def counts(num_rows=1500):
 @pytest.fixture(scope="module")
 def built_in():
     model = cb.PoissonRegression(link="log", intercept=True, prior=cb.Normal(0.0, 1.0))
-    return cb.predict(cb.build(model, counts(), size=30), NEW, num_draws=4000)
+    return cb.predict(cb.build(model, counts(), size=60, method=cb.Uniform()), NEW, num_draws=4000)
 
 
 def close(found, known):
@@ -28,6 +30,7 @@ def close(found, known):
     np.testing.assert_allclose(found.upper, known.upper, atol=1.0)
 
 
+@pytest.mark.slow
 def test_numpyro_predicts_by_its_own_distribution(built_in):
     numpyro = pytest.importorskip("numpyro")
     dist = numpyro.distributions
@@ -39,7 +42,7 @@ def test_numpyro_predicts_by_its_own_distribution(built_in):
         with numpyro.plate("rows", X.shape[0]):
             numpyro.sample("y", dist.Poisson(jnp.exp(X @ slopes + start)), obs=y)
 
-    coreset = cb.build(*cb.from_numpyro(model, *counts()), size=30)
+    coreset = cb.build(*cb.from_numpyro(model, *counts()), size=60, method=cb.Uniform())
     close(cb.predict(coreset, {"X": NEW}, num_draws=2000), built_in)
     with pytest.raises(TypeError, match="a mapping of names to arrays"):
         cb.predict(coreset, NEW)
@@ -47,6 +50,7 @@ def test_numpyro_predicts_by_its_own_distribution(built_in):
         cb.predict(coreset, {"x": NEW})
 
 
+@pytest.mark.slow
 def test_pymc_predicts_by_its_own_graph(built_in):
     pm = pytest.importorskip("pymc")
     X, y = counts()
@@ -54,7 +58,7 @@ def test_pymc_predicts_by_its_own_graph(built_in):
         slopes = pm.Normal("slopes", 0.0, 1.0, shape=2)
         start = pm.Normal("start", 0.0, 1.0)
         pm.Poisson("y", pm.math.exp(pm.Data("X", X) @ slopes + start), observed=y)
-    coreset = cb.build(*cb.from_pymc(model), size=30)
+    coreset = cb.build(*cb.from_pymc(model), size=60, method=cb.Uniform())
     found = cb.predict(coreset, {"X": NEW}, num_draws=2000, keep_draws=True)
     close(found, built_in)
     assert abs(np.corrcoef(found.draws[0, :-1], found.draws[0, 1:])[0, 1]) < 0.1
