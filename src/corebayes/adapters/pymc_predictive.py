@@ -40,8 +40,7 @@ def compile_draws(model: PymcModel) -> Drawn:
 
     def drawn(rng: Rng, values: Mapping[str, Array], block: Block) -> tuple[Array, Array]:
         for generator in generators:
-            seed: Any = rng.integers(2**62)
-            generator.set_value(np.random.default_rng(seed), borrow=True)
+            generator.set_value(rng.spawn(1)[0], borrow=True)
         rows = [block[field.name].astype(field.dtype) for field in model.fields]
         number = len(next(iter(values.values())))
         means, draws = np.empty((2, len(block), number))
