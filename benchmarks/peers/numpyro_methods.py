@@ -76,8 +76,10 @@ def hmcecs(problem: Problem, seed: int, limit: float) -> Result:
     if not isinstance(problem.model, cb.GLM):
         raise ValueError("subsampling of rows is for models without groups here")
     numpyro.enable_x64()
-    X, y = map(jnp.asarray, problem.arrays)
     poisson = isinstance(problem.model, cb.PoissonRegression)
+    X, y = jnp.asarray(problem.block.X), jnp.asarray(problem.block.y)
+    # Labels may be −1 and 1.
+    y = y if poisson else (y > 0.0).astype(float)
 
     def model() -> None:
         beta = numpyro.sample("beta", dist.Normal().expand([X.shape[1]]).to_event(1))

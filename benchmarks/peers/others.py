@@ -40,7 +40,7 @@ def sgld(problem: Problem, seed: int, limit: float) -> Result:
     model = problem.model
     if not isinstance(model, cb.GLM):
         raise ValueError("gradients of single rows are for models without groups here")
-    X, y = problem.arrays
+    X, y = problem.block.X, model.target(problem.block)
     clock = Clock()
     fit = full_posterior(model, problem.rows, tolerance=1e-8)
     rng, number = np.random.default_rng(seed), len(y)

@@ -7,14 +7,29 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import priors
+from benchmarks.peers.figures import draw_errors, draw_priors, numbers
 from benchmarks.peers.measure import METHODS
 from benchmarks.peers.problems import TITLES
-from benchmarks.summaries import apart
-
-from corebayes.figures.plots import save_figure
 
 Rows = Mapping[str, Mapping[str, Any]]
 
+SHORT = {
+    "counts": "counts, 1e5 × 10",
+    "flights": "flights, 3e5 × 12",
+    "million": "1e6 × 10",
+    "rare": "rare, 1e5 × 60",
+    "intercepts": "(1 \\| g), 1e5",
+    "slopes": "(1 + x \\| g), 1e5",
+}
+BEGIN, END = "<!-- peers -->", "<!-- end of peers -->"
+PICTURE = """![Largest error of a posterior mean against CPU seconds, of all methods that ended, in
+a panel for each problem](images/peers.svg)
+
+"""
+PRIORS_PICTURE = """![For each of the fifty priors the error of the coreset, of the stored quadratic
+and of reweighted draws](images/priors.svg)
+
+"""
 COLUMNS = ("method", "CPU s", "ESS", "largest mean error", "sd ratio", "k̂", "")
 HEAD = """# What you would pick instead
 
@@ -40,12 +55,6 @@ below; for posteriors that are not Gaussian in many directions; and for the samp
 """
 
 
-def numbers(row: Mapping[str, Any], truth: Mapping[str, Any]) -> dict[str, Any] | None:
-    if "parameters" not in row or "parameters" not in truth:
-        return None
-    return apart(row["parameters"], truth["parameters"], truth["parameters"])
-
-
 def cells(method: str, row: Mapping[str, Any], truth: Mapping[str, Any]) -> list[str]:
     name = METHODS[method][1]
     if "failed" in row:
@@ -68,6 +77,28 @@ def line(problem: str, method: str, row: Mapping[str, Any], rows: Rows) -> str:
         return f"priors {method}: {row.get('failed') or format(row['seconds'], '.1f') + ' CPU s'}"
     truth = rows.get(f"{problem} truth", {})
     return f"{problem}: " + " | ".join(cells(method, row, truth))
+
+
+def glance(rows: Rows) -> str:
+    """CPU seconds and the largest error of a mean, of the methods and problems of the README."""
+    head = ["CPU s, largest mean error in sd", *(name for name in SHORT.values())]
+    table = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for method, (_, name) in METHODS.items():
+        if method == "truth":
+            continue
+        found = [_short(rows, problem, method) for problem in SHORT]
+        table.append(f"| {' | '.join([name, *found])} |")
+    return "\n".join(table) + "\n"
+
+
+def _short(rows: Rows, problem: str, method: str) -> str:
+    row = rows.get(f"{problem} {method}")
+    if row is None:
+        return "not run"
+    off = numbers(row, rows.get(f"{problem} truth", {}))
+    if off is None:
+        return "no result" if "limit" in row.get("failed", "") else "does not apply"
+    return f"{row['seconds']:.1f}, {off['mean']:.2f}"
 
 
 def section(problem: str, rows: Rows) -> str:
@@ -121,53 +152,23 @@ def of_priors(rows: Rows) -> str:
 
 
 def write(rows: Rows, docs: Path) -> None:
+    """The page, its figures, and the short table in the README."""
     shown = [problem for problem in TITLES if f"{problem} truth" in rows]
     if not shown:
         return
-    draw(rows, shown, docs / "images" / "peers.svg")
+    draw_errors(rows, shown, docs / "images" / "peers.svg")
     used = sorted({row["versions"] for row in rows.values()})
     seeds = sorted({row["seed"] for row in rows.values()})
-    picture = (
-        "![Largest error of a posterior mean against CPU seconds, for every method that ended, in "
-        "a panel for each problem](images/peers.svg)\n\n"
-    )
-    text = HEAD + FRANK + picture
+    table = glance(rows)
+    text = HEAD + FRANK + f"{BEGIN}\n{table}{END}\n\n" + PICTURE
     text += "".join(section(problem, rows) for problem in shown) + of_priors(rows)
+    if "priors laplace-is" in rows:
+        draw_priors(rows, docs / "images" / "priors.svg")
+        text += PRIORS_PICTURE
     text += f"Seeds {', '.join(map(str, seeds))}; {'; '.join(used)}.\n"
     (docs / "peers.md").write_text(text, encoding="utf-8")
-
-
-def draw(rows: Rows, shown: list[str], path: Path) -> None:
-    """Error of the worst mean against CPU seconds, a panel a problem."""
-    high = -(-len(shown) // 2)
-
-    def panels(figure: Any) -> None:
-        for place, problem in enumerate(shown):
-            axes = figure.add_subplot(high, 2, place + 1)
-            truth = rows[f"{problem} truth"]
-            axes.set_title(TITLES[problem], fontsize=9, loc="left")
-            axes.set(xscale="log", yscale="log")
-            if place // 2 == high - 1:
-                axes.set_xlabel("CPU seconds")
-            if place % 2 == 0:
-                axes.set_ylabel("largest mean error, sd")
-            for method, (_, name) in METHODS.items():
-                row = rows.get(f"{problem} {method}", {})
-                off = numbers(row, truth) if method != "truth" else None
-                if off is None:
-                    continue
-                ours = method == "coreset"
-                axes.plot(
-                    row["seconds"], off["mean"], "o", ms=8 if ours else 5, c="C1" if ours else "C0"
-                )
-                axes.annotate(
-                    name.removesuffix(", all rows"),
-                    (row["seconds"], off["mean"]),
-                    xytext=(5, 3),
-                    textcoords="offset points",
-                    fontsize=6.5,
-                )
-            axes.margins(x=0.25, y=0.2)
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_figure((path,), (10.0, 2.6 * high), panels)
+    readme = docs.parent / "README.md"
+    before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if end:
+        readme.write_text(f"{before}{BEGIN}\n{table}{END}{after}", encoding="utf-8")

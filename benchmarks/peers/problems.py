@@ -14,6 +14,7 @@ from benchmarks.reuse import counts
 
 import corebayes as cb
 from corebayes.build.groups import all_rows
+from corebayes.types import Block
 
 
 class Problem(NamedTuple):
@@ -29,9 +30,9 @@ class Problem(NamedTuple):
         return all_rows(self.model, self.rows)
 
     @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        block = self.rows.take(np.arange(self.rows.num_rows))
-        return block.X, block.y
+    def block(self) -> Block:
+        """All rows."""
+        return self.rows.take(np.arange(self.rows.num_rows))
 
     def named(self, draws: np.ndarray) -> dict[str, np.ndarray]:
         """Draws (chains, draws, d) of the unconstrained parameters as variables that all
