@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel, exp, log1p_unit
+from corebayes.models.family import Row
 from corebayes.models.glm import GLM
 from corebayes.models.special import scratch, sigmoid_pair
 from corebayes.types import Array, Block
@@ -48,9 +50,15 @@ class LogisticRegression(GLM):
     def exported_target(self, block: Block) -> NDArray[Any]:
         return (self.target(block) > 0.0).astype(np.int64)
 
-    def target(self, block: Block) -> Array:
+    def own_target(self, y: Array) -> Array:
         """Labels as ±1."""
-        return np.copysign(1.0, block.y - 0.5)
+        return np.copysign(1.0, y - 0.5)
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        return sigmoid_pair(at[0])[0]
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        return (rng.uniform(size=at[0].shape) < self.mean(at, row)).astype(np.float64)
 
     def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
         if self.compiled_kernel(len(block) * len(draws)) is not None:
