@@ -71,6 +71,8 @@ def test_draws_have_the_mean_and_are_targets(case):
     rng = np.random.default_rng(11)
     at = [np.full(40_000, value) for value in case.at]
     row = case.rows(rng, at)
+    if "event" in row:
+        row["event"] = np.ones(at[0].size)
     y, mean = row["y"], case.family.mean(at, row)
     bad, _ = case.family.check_target(y, np.inf)
     assert not np.any(bad)

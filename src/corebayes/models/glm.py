@@ -98,9 +98,13 @@ class GLM(Family):
     def log_base_of(self, y: Array) -> Array:
         """The terms free of η that `log_density` leaves out, shape (n,)."""
 
+    @property
+    def several(self) -> bool:
+        return bool(self.unknown or self.row_columns)
+
     def bind(self, data: Data) -> Any:
         """This model for these rows. Cost: a pass over the rows, N·d² flops."""
-        if self.unknown or self.row_columns:
+        if self.several:
             return super().bind(data)
         bound = self.with_names(coefficient_names(data, intercept=self.intercept))
         data.check(Targets(bound))

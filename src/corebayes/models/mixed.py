@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corebayes.models.design import Targets, coefficient_names
 from corebayes.models.family import Family, Jet
@@ -52,19 +53,22 @@ class MixedRegression(MixedDesign):
                     f"it has {', '.join(map(repr, columns[:10]))}"
                 )
         ready = replace(self, bound=BoundMixed(columns, (), self.prior_for(columns)))
+        targets = Targets(FixedPart(ready))
         question = Groups(
             tuple(columns.index(term.group) for term in self.terms),
             tuple(term.group for term in self.terms),
-            Targets(FixedPart(ready)),
+            targets,
         )
         data.check(question)
+        found = np.concatenate([np.empty(0), *targets.found])
+        settled = replace(self, family=self.family.settled(found))
         for term, values in zip(self.terms, question.values, strict=True):
             _check_labels(term, values)
         values = tuple(
             found if term.labels is None else np.arange(float(len(term.labels)))
             for term, found in zip(self.terms, question.values, strict=True)
         )
-        return replace(self, bound=BoundMixed(columns, values, ready.fixed_prior))
+        return replace(settled, bound=BoundMixed(columns, values, settled.prior_for(columns)))
 
     def prior_for(self, columns: tuple[str, ...]) -> GaussianPrior:
         """The prior of the fixed effects of data with these columns."""
@@ -238,7 +242,8 @@ class MixedRegression(MixedDesign):
                 entries.append(Variable(f"{effect.called}_sigma", np.array(next(scales)), "exp"))
                 entries.append(Variable(effect.called, places, dims=axis))
         labels = zip(self.terms, self.group_labels, strict=True)
-        return Variables(tuple(entries), {f"{term.group}__factor_dim": own for term, own in labels})
+        axes = {f"{term.group}__factor_dim": own for term, own in labels}
+        return Variables(tuple(entries), axes | self.family.shown_axes())
 
     def constrain(self, draws: Array) -> dict[str, Array]:
         """The variables as people have them."""
@@ -271,7 +276,7 @@ class MixedRegression(MixedDesign):
         learned: Mapping[str, Any] = config["learned"] or {}
         if "kind" in learned:
             # As it was when a family had one constant at most.
-            learned = {family.learnable[0].name: learned}
+            learned = {next((one.name for one in family.learnable), ""): learned}
         model = cls(
             family=family,
             terms=tuple(GroupTerm.from_config(term) for term in config["terms"]),
@@ -303,7 +308,11 @@ class FixedPart:
 
     @property
     def dim(self) -> int:
-        return self.model.num_columns
+        return len(self.model.design_names)
+
+    @property
+    def kind(self) -> str:
+        return self.model.family.kind
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -314,6 +323,17 @@ class FixedPart:
 
     def check_target(self, y: Array, lowest: float) -> Any:
         return self.model.family.check_target(y, lowest)
+
+    def check_columns(self, block: Block) -> list[tuple[str, Array, NDArray[np.bool_], str]]:
+        row = {name: values[:, 0] for name, values in self.model.row(block).items()}
+        columns = self.model.row_names
+        return [
+            (columns[name], row[name], bad, rule)
+            for name, bad, rule in self.model.family.check_row(row)
+        ]
+
+    def survey_of(self, block: Block) -> Array:
+        return self.model.family.survey(self.model.row(block)).ravel()
 
 
 Family.made_by = MixedRegression

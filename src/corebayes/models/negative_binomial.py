@@ -64,6 +64,10 @@ class NegativeBinomialRegression(GLM):
     def in_pymc(self, pymc: Any, eta: Any) -> Any:
         return pymc.NegativeBinomial.dist(mu=pymc.math.exp(eta), alpha=1.0 / self.dispersion)
 
+    def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
+        y, r, x = row["y"], 1.0 / self.dispersion, eta + xp.log(self.dispersion)
+        return y * x - (y + r) * xp.softplus(x) + xp.gammaln(y + r) - xp.gammaln(r)
+
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         r = 1.0 / self.dispersion
         # x = η − log r

@@ -13,6 +13,7 @@ from corebayes.models.compiled import Kernel, exp, log, log1p_slope
 from corebayes.models.family import Column, Row
 from corebayes.models.glm import GLM
 from corebayes.models.special import (
+    LAST_EXPONENT,
     log1p_exp_minus_abs,
     log_softplus,
     log_softplus_derivatives,
@@ -22,8 +23,6 @@ from corebayes.models.special import (
 )
 from corebayes.types import Array
 
-# Where the log link's exponential ends: e³⁰⁰ can still be squared and summed over any data.
-LAST_EXPONENT = 300.0
 # e^−η is less than half a unit in the last place of η beyond this.
 SOFTPLUS_IS_ETA = 34.0
 # NumPy draws no counts of a larger rate.
@@ -76,6 +75,12 @@ class PoissonRegression(GLM):
     def in_pymc(self, pymc: Any, eta: Any) -> Any:
         rate = pymc.math.exp if self.link == "log" else pymc.math.log1pexp
         return pymc.Poisson.dist(mu=rate(eta))
+
+    def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
+        if self.link == "log":
+            return row["y"] * eta - xp.exp(eta)
+        rate = xp.softplus(eta)
+        return row["y"] * xp.log(rate) - rate
 
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         if self.link == "log":
