@@ -16,10 +16,10 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corebayes.models.design import Targets, coefficient_names
 from corebayes.models.family import Family, Jet
+from corebayes.models.fixed_part import FixedPart
 from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE, Groups, GroupTerm
 from corebayes.models.mixed_design import BoundMixed, MixedDesign
@@ -134,11 +134,7 @@ class MixedRegression(MixedDesign):
     def predictors(self, draws: Array, block: Block) -> tuple[Array, ...]:
         """All predictors of the family at draws (S, d): the linear ones (n, S), with the offset,
         and the constants (1, S) or (1, 1). Cost: n·S·(p + effects of a row)."""
-        fixed, groups, offset = self.fixed_design(block), self.groups(block), self.offset(block)
-        etas = [
-            fixed @ draws[:, self.coefficients(number)].T
-            for number in range(len(self.family.linear))
-        ]
+        groups, etas = self.groups(block), self.fixed_predictors(draws, block)
         parts = zip(self.terms, self.structure.terms, self.effect_columns(block), strict=True)
         for place, (term, effects, columns) in enumerate(parts):
             for number, effect in enumerate(self.effects_of(term)):
@@ -146,10 +142,14 @@ class MixedRegression(MixedDesign):
                 if effect.name != ONE:
                     own *= columns[:, number, None]
                 etas[effect.predictor] += own
-        if offset is not None:
-            for eta in etas:
-                eta += offset[:, None]
         return self.complete(etas, self.learned_at(draws))
+
+    def fixed_predictors(self, draws: Array, block: Block) -> list[Array]:
+        """The linear predictors without effects, with the offset, (n, S) each."""
+        fixed, offset = self.fixed_design(block), self.offset(block)
+        slices = map(self.coefficients, range(len(self.family.linear)))
+        etas = [fixed @ draws[:, own].T for own in slices]
+        return etas if offset is None else [eta + offset[:, None] for eta in etas]
 
     def learned_at(self, draws: Array) -> list[Array]:
         """The learned constants at draws, (1, S) each."""
@@ -298,42 +298,6 @@ class MixedRegression(MixedDesign):
         return (
             made if shown is None else replace(made, shown=Variables.from_config(shown, made.dim))
         )
-
-
-@dataclass(frozen=True)
-class FixedPart:
-    """The fixed effects of a mixed model, for the check of its rows."""
-
-    model: MixedRegression
-
-    @property
-    def dim(self) -> int:
-        return len(self.model.design_names)
-
-    @property
-    def kind(self) -> str:
-        return self.model.family.kind
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        return self.model.design_names
-
-    def design(self, block: Block) -> Array:
-        return self.model.fixed_design(block)
-
-    def check_target(self, y: Array, lowest: float) -> Any:
-        return self.model.family.check_target(y, lowest)
-
-    def check_columns(self, block: Block) -> list[tuple[str, Array, NDArray[np.bool_], str]]:
-        row = {name: values[:, 0] for name, values in self.model.row(block).items()}
-        columns = self.model.row_names
-        return [
-            (columns[name], row[name], bad, rule)
-            for name, bad, rule in self.model.family.check_row(row)
-        ]
-
-    def survey_of(self, block: Block) -> Array:
-        return self.model.family.survey(self.model.row(block)).ravel()
 
 
 Family.made_by = MixedRegression
