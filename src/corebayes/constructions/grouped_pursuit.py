@@ -22,21 +22,16 @@ import numpy as np
 from corebayes.arrow.fit import Fitted, Fitting, fit
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.start import fitting_of, sums_in_parts
-from corebayes.constructions.construction import Construction, Info, Style, no_direction
+from corebayes.constructions.construction import Construction, Info, Style
+from corebayes.constructions.grouped_choice import candidates, check_size, largest_open, pursued
 from corebayes.models.structure import StructuredModel, is_structured
 from corebayes.problem import Problem
 from corebayes.tangent.arrow.pool import GroupLook
-from corebayes.tangent.arrow.space import ArrowSpace, Grouped
+from corebayes.tangent.arrow.space import ArrowSpace
 from corebayes.tangent.geometry import element_of, half_square
-from corebayes.types import Array, Estimate, Points, Rng, WeightedPoints
+from corebayes.types import Estimate, Points, Rng, WeightedPoints
 from corebayes.watch.logs import say
-from corebayes.weights.grouped import GroupedVectors
-from corebayes.weights.grouped_pursuit import grouped_pursuit
-from corebayes.weights.pursuit import orthogonal_pursuit
 
-# Candidates of a group: some times the coordinates that its rows must match, and no fewer than
-# this; enough in all that few groups have many; and no more numbers than a few hundred megabytes.
-POOL_SHARE, POOL_LEAST, POOL_ROWS, POOL_NUMBERS = 4, 40, 4_000, 40_000_000
 # Newton's step in standard deviations, squared, on average over the parameters, at which the
 # tangent space stands where it should: a thirtieth of a standard deviation moves no covariance by
 # more than a thousandth. A pilot need not be closer to the posterior of its own rows.
@@ -44,8 +39,6 @@ SETTLED, PILOT_SETTLED = 1e-3, 1e-2
 # A step shorter than this is followed by one that settles, so that its pass finds candidates too.
 NEARLY = 0.5
 MOST_PASSES = 12
-# Up to so many rows a pursuit of one row at a time is quick, and a little better.
-ONE_BY_ONE = 300
 # An open size grows by so much at a time.
 ENLARGED = 1.2
 
@@ -108,7 +101,9 @@ class GroupedPursuit(Construction):
         matched = min(model.structure.num_matched, problem.data.num_rows)
         _check_size(model, problem, sizes)
         _say_plan(model, sizes, matched)
-        per_group = self._per_group(fitting)
+        goal = sizes or (largest_open(fitting.layout, matched),)
+        check_size(fitting.layout, goal[-1])
+        per_group = self._per_group(fitting, goal[-1])
         look = problem.ask(GroupLook(model, fitting.layout, None, per_group, _seed(rng)))
         assert look.pool is not None
         pool, groups = look.pool.points, fitting.layout.split(model, look.pool.points.rows).groups
@@ -121,7 +116,6 @@ class GroupedPursuit(Construction):
             lambda q: sums_in_parts(model, fitting.layout, q, pool.rows, weights),
             tolerance=PILOT_SETTLED,
         )
-        goal = sizes or (matched,)
         shown = _shown(pool.weighted(weights), goal[-1])
         return Approach(goal, sizes is None, pool, shown, pilot.gaussian, None, np.inf, 0)
 
@@ -138,7 +132,7 @@ class GroupedPursuit(Construction):
         """A pass, and a step of Newton's method if there is one to take."""
         model, fitting = _structured(problem)
         nearly = state.decrement <= NEARLY * model.dim or state.num_passes + 1 >= MOST_PASSES
-        per_group = self._per_group(fitting) if nearly else None
+        per_group = self._per_group(fitting, state.sizes[-1]) if nearly else None
         query = GroupLook(model, fitting.layout, state.gaussian, per_group, _seed(rng))
         look = problem.ask(query)
         assert look.sums is not None
@@ -165,23 +159,14 @@ class GroupedPursuit(Construction):
             num_passes=state.num_passes + 1,
         ), Info(None)
 
-    def _per_group(self, fitting: Fitting) -> tuple[int, ...]:
+    def _per_group(self, fitting: Fitting, size: int) -> tuple[int, ...]:
         """Candidates of the groups of each term."""
-        layout = fitting.layout
-        p, q = layout.num_wide, layout.num_own
-        own = q + q * (q + 1) // 2 + p * q
-        common = p + p * (p + 1) // 2
-        number = max(POOL_SHARE * own, POOL_LEAST, POOL_ROWS // layout.num_groups, 0)
-        if layout.num_groups == 1:
-            number = max(number, POOL_SHARE * common)
-        most = max(POOL_NUMBERS // ((common + own) * layout.num_groups), 10)
-        number = self.pool_rows or min(number, most)
-        terms = layout.structure.terms
-        # Groups of the other terms must be in the pool as well, if they are rare.
+        found = candidates(fitting.layout, size)
+        main = fitting.layout.structure.main or 0
         return tuple(
-            number if place == layout.structure.main else max(POOL_LEAST, number // 4)
-            for place in range(len(terms))
-        ) or (number,)
+            self.pool_rows or number if place == main else number
+            for place, number in enumerate(found)
+        )
 
     def reached(
         self, state: Approach | Chosen, sizes: Sequence[int]
@@ -240,35 +225,10 @@ def _choose(
     space = ArrowSpace(model, fitted.gaussian, fitting.prior)
     total = space.total_of(fitted.gaussian.whitened_sums(fitted.sums)).element
     sizes = _ladder(state, problem) if state.open else state.sizes
-    answers = _pursued(space, pool, total, sizes)
+    answers = pursued(space, pool, total, sizes)
     promises = tuple(half_square(total - element_of(space, points)) for points in answers)
     number = 0 if state.open else len(sizes) - 1
     return Chosen(tuple(sizes), state.open, tuple(answers), promises, number)
-
-
-def _pursued(
-    space: ArrowSpace, pool: Points, total: Array, sizes: Sequence[int]
-) -> list[WeightedPoints]:
-    """Points of each size: one by one where they are few, else a batch of all groups at a time."""
-    if max(sizes) <= ONE_BY_ONE:
-        choices = orthogonal_pursuit(space, pool.rows, total, sizes, overshoot=2.0)
-        return [pool.take(choice.taken).weighted(choice.weights) for choice in choices]
-    units, lengths = GroupedVectors.of(space, _embedded(space, pool), total)
-    if not np.any(lengths > 0.0):
-        raise no_direction()
-    return [
-        pool.take(choice.taken).weighted(choice.weights / lengths[choice.taken])
-        for choice in grouped_pursuit(units, sizes)
-    ]
-
-
-def _embedded(space: ArrowSpace, pool: Points) -> Grouped:
-    """The vectors of the pool, some thousand rows at a time."""
-    parts = [
-        space.embed(pool.rows.take(slice(first, first + 4096)))
-        for first in range(0, pool.indices.size, 4096)
-    ]
-    return Grouped(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _ladder(state: Approach, problem: Problem) -> tuple[int, ...]:
