@@ -87,12 +87,18 @@ def pursued(
     largest = max(sizes)
     if largest > ONE_BY_ONE and not is_implicit(space.layout, largest):
         return _in_batches(space, pool, total, sizes)
-    overshoot, seen = OVERSHOOT_OF_FEW, space
-    if is_implicit(space.layout, largest):
-        seen = ImplicitSpace(space.model, space.gaussian, space.prior)
-        overshoot = OVERSHOOT_OF_MANY if largest > ONE_BY_ONE else OVERSHOOT_OF_FEW
+    many = is_implicit(space.layout, largest) and largest > ONE_BY_ONE
+    overshoot = OVERSHOOT_OF_MANY if many else OVERSHOOT_OF_FEW
+    seen = as_seen(space, largest)
     choices = orthogonal_pursuit(seen, pool.rows, total, sizes, overshoot=overshoot)
     return [pool.take(choice.taken).weighted(choice.weights) for choice in choices]
+
+
+def as_seen(space: ArrowSpace, size: int) -> ArrowSpace | ImplicitSpace:
+    """The space in the form in which so many rows are handled."""
+    if is_implicit(space.layout, size):
+        return ImplicitSpace(space.model, space.gaussian, space.prior)
+    return space
 
 
 def _in_batches(

@@ -23,12 +23,17 @@ from corebayes.arrow.fit import Fitted, Fitting, fit
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.start import fitting_of, sums_in_parts
 from corebayes.constructions.construction import Construction, Info, Style
-from corebayes.constructions.grouped_choice import candidates, check_size, largest_open, pursued
+from corebayes.constructions.grouped_choice import (
+    candidates,
+    check_size,
+    largest_open,
+    pursued,
+)
+from corebayes.constructions.grouped_draws import Heights, by_draws, height_draws, judged, sees_more
 from corebayes.models.structure import StructuredModel, is_structured
 from corebayes.problem import Problem
 from corebayes.tangent.arrow.pool import GroupLook
 from corebayes.tangent.arrow.space import ArrowSpace
-from corebayes.tangent.geometry import element_of, half_square
 from corebayes.types import Estimate, Points, Rng, WeightedPoints
 from corebayes.watch.logs import say
 
@@ -66,7 +71,7 @@ class Chosen(NamedTuple):
     sizes: tuple[int, ...]
     open: bool
     answers: tuple[WeightedPoints, ...]
-    promises: tuple[float, ...]
+    promises: tuple[Estimate, ...]
     number: int
     """Which of the answers counts now."""
 
@@ -99,7 +104,7 @@ class GroupedPursuit(Construction):
     def _begin(self, rng: Rng, problem: Problem, sizes: tuple[int, ...] | None) -> Approach:
         model, fitting = _structured(problem)
         matched = min(model.structure.num_matched, problem.data.num_rows)
-        _check_size(model, problem, sizes)
+        _check_groups(model, problem)
         _say_plan(model, sizes, matched)
         goal = sizes or (largest_open(fitting.layout, matched),)
         check_size(fitting.layout, goal[-1])
@@ -133,7 +138,12 @@ class GroupedPursuit(Construction):
         model, fitting = _structured(problem)
         nearly = state.decrement <= NEARLY * model.dim or state.num_passes + 1 >= MOST_PASSES
         per_group = self._per_group(fitting, state.sizes[-1]) if nearly else None
-        query = GroupLook(model, fitting.layout, state.gaussian, per_group, _seed(rng))
+        num_rows = problem.data.num_rows
+        sizes = _ladder(state.sizes[-1], num_rows) if state.open else state.sizes
+        gaussian, draws = state.gaussian, None
+        if nearly:
+            draws = height_draws(rng, model, gaussian, sizes, num_rows)
+        query = GroupLook(model, fitting.layout, gaussian, per_group, _seed(rng), draws)
         look = problem.ask(query)
         assert look.sums is not None
         fitted = fitting.at(state.gaussian, look.sums)
@@ -147,7 +157,9 @@ class GroupedPursuit(Construction):
         settled = abs(decrement) <= SETTLED * model.dim
         if look.pool is not None and (settled or state.num_passes + 1 >= MOST_PASSES):
             pool = _union(state.pool, look.pool.points)
-            chosen = _choose(problem, fitting, fitted, pool, state)
+            assert draws is not None and look.heights is not None
+            heights = Heights(draws, look.heights)
+            chosen = _choose(problem, fitting, fitted, pool, heights, sizes, state.open)
             return chosen, _info(chosen, chosen.number)
         if settled:
             # Only candidates are missing: the same place again.
@@ -187,12 +199,13 @@ def _seed(rng: Rng) -> int:
     return int(rng.integers(2**31))
 
 
-def _check_size(model: StructuredModel, problem: Problem, sizes: tuple[int, ...] | None) -> None:
-    groups = max((term.num_groups for term in model.structure.terms), default=0)
-    if sizes is None and 2 * groups > problem.data.num_rows:
+def _check_groups(model: StructuredModel, problem: Problem) -> None:
+    largest = max(model.structure.terms, key=lambda term: term.num_groups, default=None)
+    if largest is not None and 2 * largest.num_groups > problem.data.num_rows:
         raise ValueError(
-            f"there are {groups:,} groups in {problem.data.num_rows:,} rows: a coreset keeps some "
-            "rows of every group, so there is nothing to leave out. Use all rows"
+            f"there are {largest.num_groups:,} groups of {largest.name!r} in "
+            f"{problem.data.num_rows:,} rows: a coreset keeps some rows of every group, so there "
+            "is nothing to leave out. Use all rows, or a column with fewer groups"
         )
 
 
@@ -218,23 +231,34 @@ def _union(first: Points, second: Points) -> Points:
 
 
 def _choose(
-    problem: Problem, fitting: Fitting, fitted: Fitted, pool: Points, state: Approach
+    problem: Problem,
+    fitting: Fitting,
+    fitted: Fitted,
+    pool: Points,
+    heights: Heights,
+    sizes: Sequence[int],
+    is_open: bool,
 ) -> Chosen:
     model = problem.model
-    assert is_structured(model) and fitted.sums is not None
+    assert is_structured(model)
     space = ArrowSpace(model, fitted.gaussian, fitting.prior)
     total = space.total_of(fitted.gaussian.whitened_sums(fitted.sums)).element
-    sizes = _ladder(state, problem) if state.open else state.sizes
     answers = pursued(space, pool, total, sizes)
-    promises = tuple(half_square(total - element_of(space, points)) for points in answers)
-    number = 0 if state.open else len(sizes) - 1
-    return Chosen(tuple(sizes), state.open, tuple(answers), promises, number)
+    promises = [judged(heights, model, one) for one in answers]
+    more = [k for k, size in enumerate(sizes) if sees_more(model.structure.num_matched, size)]
+    others = by_draws(heights, space, total, pool, [sizes[k] for k in more]) if more else []
+    for k, other in zip(more, others, strict=True):
+        promise = judged(heights, model, other)
+        if promise.value < promises[k].value:
+            answers[k], promises[k] = other, promise
+    number = 0 if is_open else len(sizes) - 1
+    return Chosen(tuple(sizes), is_open, tuple(answers), tuple(promises), number)
 
 
-def _ladder(state: Approach, problem: Problem) -> tuple[int, ...]:
+def _ladder(goal: int, num_rows: int) -> tuple[int, ...]:
     """Sizes to try where none was asked for, up to what matches every quadratic and beyond."""
-    largest = min(int(1.5 * state.sizes[-1]), problem.data.num_rows)
-    size, sizes = max(1, state.sizes[-1] // 5), list[int]()
+    largest = min(int(1.5 * goal), num_rows)
+    size, sizes = max(1, goal // 5), list[int]()
     while size < largest:
         sizes.append(size)
         size = max(size + 1, int(ENLARGED * size))
@@ -247,7 +271,10 @@ def _next_size(state: Chosen) -> tuple[Chosen, Info]:
 
 
 def _info(state: Chosen, number: int) -> Info:
-    kl = Estimate(state.promises[number], 0.0)
+    kl = state.promises[number]
     if number < len(state.sizes) - 1:
         return Info(kl)
-    return Info(kl, f"chosen at size {state.answers[number].size}")
+    size = state.answers[number].size
+    if size < state.sizes[number]:
+        return Info(kl, f"{size} rows match all that rows say; more would not lower KL")
+    return Info(kl, f"chosen at size {size}")
