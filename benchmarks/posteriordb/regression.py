@@ -170,7 +170,7 @@ class Regression:
             flat = dist.ImproperUniform(dist.constraints.real_vector, (), (X.shape[1],))
             wide = jnp.broadcast_to(jnp.asarray(self.beta_sd or 1.0), X.shape[1])
             proper = dist.Normal(0.0, wide).to_event(1)
-            beta = numpyro.sample("beta", flat if self.beta_sd is None else proper)
+            beta = numpyro.sample("coefficients", flat if self.beta_sd is None else proper)
             eta = X @ beta
             for term, own, number in zip(self.terms, codes, counts, strict=True):
                 scale = term.scale.in_numpyro(f"sd_{term.name}")
@@ -187,7 +187,7 @@ class Regression:
 
     def named_from_numpyro(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Samples {site: (chains, draws, …)} by posteriordb's names."""
-        beta = np.asarray(values["beta"])
+        beta = np.asarray(values["coefficients"])
         found = {name: beta[..., k] for k, name in enumerate(self.names)}
         for name in self.shared[len(self.names) :]:
             found[name] = np.asarray(values[name])
