@@ -119,7 +119,8 @@ def measure(
     rng = np.random.default_rng(seed)
     if sampler is not None:
         drawn = _draw(rng, coreset, draws, sampler)
-        return _of_draws(coreset, rows, drawn, tol, [len(drawn.flat)])
+        own = not model.log_concave
+        return _of_draws(coreset, rows, drawn, tol, [len(drawn.flat)], own_sampler=own)
     if isinstance(coreset, GroupCoreset):
         # Quadratures of all groups at every draw: as many as the coreset's own cost nothing beside.
         number = min(draws, GROUP_DRAWS)
@@ -144,9 +145,10 @@ def measure(
             num_draws=num_draws,
             num_modes=modes,
             because=sources.what_is_lost(),
+            unseen=sources.unseen,
         )
     drawn = _draw(rng, coreset, draws, NUTS(chains=4))
-    return _of_draws(coreset, rows, drawn, tol, stages(draws), modes)
+    return _of_draws(coreset, rows, drawn, tol, stages(draws), modes, unseen=sources.unseen)
 
 
 def _exact(model: ConjugateModel, coreset: Coreset, rows: Rows, tol: float) -> Certificate:
@@ -200,6 +202,7 @@ def _of_draws(
     tol: float,
     numbers: Sequence[int],
     num_modes: int | None = None,
+    **judging: Any,
 ) -> Certificate:
     """The certificate from the draws of a sampler."""
     trouble = _sampling_trouble(drawn)
@@ -221,7 +224,7 @@ def _of_draws(
             return certificate.withheld(
                 coreset, trouble, "draws", tol, num_draws=num_draws, **about
             )
-    result = certificate.judged(coreset, found, tol, num_draws=num_draws, **about)
+    result = certificate.judged(coreset, found, tol, num_draws=num_draws, **about, **judging)
     if is_structured(coreset.model) and result.reverse_kl is not None:
         result = replace(result, marginals=_marginals(coreset, evidence, num_draws))
     return result
