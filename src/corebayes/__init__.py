@@ -32,8 +32,10 @@ from corebayes.checkpoint import CheckpointError
 from corebayes.compose import Refit, merge, refit, unrolled, update
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, GroupCoreset, load
+from corebayes.data.warn import ToleranceWarning
 from corebayes.exact import correct, laplace, log_evidence, loo
 from corebayes.models import *  # noqa: F403
+from corebayes.predict import Prediction, predict
 from corebayes.report import Report, report
 from corebayes.rows import Rows
 from corebayes.rows import open_rows as open
@@ -88,12 +90,14 @@ __all__ = [
     "MonteCarlo",
     "NaturalGradient",
     "Posterior",
+    "Prediction",
     "Quadratic",
     "Realistic",
     "Refit",
     "Report",
     "Rows",
     "SubsamplePosterior",
+    "ToleranceWarning",
     "Variant",
     "__version__",
     "build",
@@ -114,6 +118,7 @@ __all__ = [
     "loo",
     "merge",
     "open",
+    "predict",
     "processes",
     "refit",
     "report",

@@ -21,6 +21,7 @@ from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
 from corebayes.cli import compose, exact
 from corebayes.cli import laplace as laplaces
+from corebayes.cli import predict as predictions
 from corebayes.cli import report as reports
 from corebayes.cli import reproduce as experiments
 from corebayes.cli import sample as samples
@@ -172,10 +173,11 @@ def build(
     memory: Memory = None,
     log: Log = None,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Choose a few weighted rows whose posterior is that of all rows.
 
-    Ctrl-C writes the coreset so far, with exit code 130 (143 for SIGTERM).
+    Exit code 1: the --tol was not reached. Ctrl-C writes the coreset so far, with exit code 130
+    (143 for SIGTERM).
     """
     if size is None and tol is None:
         raise ValueError("give --size (how many rows to keep) or --tol (how small KL must be)")
@@ -224,6 +226,7 @@ def build(
     if coreset.reason == "interrupted":
         again = "" if checkpoint is None else "; the same command goes on from the checkpoint"
         raise _Interrupted(f"interrupted, the {coreset.size} rows so far are in {out}{again}")
+    return 0 if tol is None or coreset.reason.startswith("certified") else 1
 
 
 app.command(epilog=samples.EXAMPLE)(samples.sample)
@@ -233,6 +236,7 @@ for command, example in compose.COMMANDS.items():
 for example, command in exact.COMMANDS.items():
     app.command(epilog=example)(command)
 app.command(epilog=laplaces.EXAMPLE)(laplaces.laplace)
+app.command(epilog=predictions.EXAMPLE)(predictions.predict)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 
