@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,8 +20,8 @@ import numpy as np
 from corebayes.types import Array, Indices, Rng
 
 Guess = Callable[[Indices], Array]
-# Values of v from which its spread is known.
-FEWEST_KNOWN = 50
+# Values of v from which its spread is known, at least and at most.
+FEWEST_KNOWN, MOST_KNOWN = 50, 500
 
 
 class Proposals(Protocol):
@@ -130,7 +131,8 @@ class Surrogate:
 
         With what is left of v normal, E[1 − e^{−|Δ|}]/2 of the differences Δ, of deviation √2 σ.
         """
-        known = {state: value for state, value in self.values.items() if np.isfinite(value)}
+        last = islice(reversed(self.values.items()), MOST_KNOWN)
+        known = {state: value for state, value in last if np.isfinite(value)}
         if len(known) < FEWEST_KNOWN:
             return None
         left = np.array(list(known.values()))
