@@ -36,7 +36,7 @@ from corebayes.data.warn import ToleranceWarning
 from corebayes.exact import correct, laplace, log_evidence, loo
 from corebayes.models import *  # noqa: F403
 from corebayes.predict import Prediction, predict
-from corebayes.report import Report, report
+from corebayes.report import Report, report, summary
 from corebayes.rows import Rows
 from corebayes.rows import open_rows as open
 from corebayes.sample import sample
@@ -123,6 +123,7 @@ __all__ = [
     "refit",
     "report",
     "sample",
+    "summary",
     "to_bambi",
     "to_columns",
     "to_csv",
