@@ -60,8 +60,9 @@ class Replicates:
         values, counts = values[kept], counts[kept]
         apart = values - self.middle
         bins: Any = np.searchsorted(self.edges, values.ravel(), side="right")
-        columns, number = values.shape[1], self.edges.size + 1
-        flat = bins + np.tile(number * np.arange(columns), len(values))
+        columns, number = int(values.shape[1]), int(self.edges.size) + 1
+        starts: Any = np.arange(0, number * columns, number)
+        flat = bins + np.tile(starts, len(values))
         weights = np.repeat(counts, columns)
         histogram = np.bincount(flat, weights, minlength=number * columns)
         return Sums(
