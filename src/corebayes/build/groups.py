@@ -15,7 +15,7 @@ import numpy as np
 
 from corebayes.arguments import checked_whole
 from corebayes.constructions.construction import no_direction
-from corebayes.coreset import Coreset, GroupCoreset
+from corebayes.coreset import Coreset, GroupCoreset, grouped
 from corebayes.models.marginal import MarginalRegression
 from corebayes.models.mixed import MixedRegression
 from corebayes.rows import Rows, open_rows
@@ -23,7 +23,7 @@ from corebayes.samplers.mixed_frame import fit_of
 from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.group_heights import group_heights
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.types import Array, Block, Indices, Model
+from corebayes.types import Array, Model
 from corebayes.weights.pursuit import orthogonal_pursuit
 
 # Draws of φ for each of its quadratics, and the least.
@@ -112,18 +112,7 @@ def choose_groups(
         raise no_direction()
     order = np.argsort(choice.taken)
     kept, weights = choice.taken[order], choice.weights[order]
-    return GroupCoreset(
-        indices=kept,
-        weights=weights,
-        rows=_trimmed(groups, kept),
-        model=model,
-        num_rows=len(groups),
-        total_count=float(len(groups)),
-        reason=f"chosen at size {kept.size}",
-        trace=level_one.trace,
-        provenance={**level_one.provenance, "unit": level_one.model.terms[0].group},
-        level_one=level_one,
-    )
+    return grouped(level_one, model, kept, weights, f"chosen at size {kept.size}")
 
 
 def _marginal(level_one: Coreset) -> MarginalRegression:
@@ -142,14 +131,3 @@ def _draws(rng: np.random.Generator, level_one: Coreset, num_draws: int) -> Arra
     noise -= noise.mean(axis=0)
     noise = np.linalg.qr(noise)[0] * np.sqrt(num_draws)
     return fitted.wide_mean + noise @ fitted.factor.T
-
-
-def _trimmed(groups: Block, kept: Indices) -> Block:
-    """The kept groups, no longer than the longest of them."""
-    block = groups.take(kept)
-    longest = max(1, int((block["w"] > 0.0).sum(axis=1).max(initial=1)))
-    fields = {
-        name: values if values.ndim == 1 else values[:, :longest]
-        for name, values in block.fields.items()
-    }
-    return Block(fields)
