@@ -215,6 +215,13 @@ def test_a_strangers_groups_are_refused(built, tmp_path, change):
         cb.load(tmp_path / "forged.parquet")
 
 
+def test_as_few_groups_as_can_be_certified(built):
+    frame = built[0].head(6000)
+    coreset = cb.build(mixed("logistic"), frame, target="y", unit="group", tol=0.01, progress=False)
+    assert coreset.reason.startswith("certified") and coreset.size <= 20
+    assert cb.certify(coreset, frame, target="y", tol=0.01, draws=500, seed=9).certified
+
+
 def test_too_few_groups_are_not_certified(built):
     frame, coreset = built
     few = cb.choose_groups(coreset.level_one, open_rows(frame, target="y"), size=2)
@@ -293,8 +300,8 @@ def test_what_cannot_be_is_a_sentence(built):
         cb.build(cb.LogisticRegression(), frame, target="y", unit="group", size=5)
     with pytest.raises(ValueError, match='must be "group" or the column'):
         cb.build(mixed("logistic"), frame, target="y", unit="h", size=5)
-    with pytest.raises(ValueError, match="tol is for coresets of rows"):
-        cb.build(mixed("logistic"), frame, target="y", unit="group", tol=0.1)
+    with pytest.raises(ValueError, match="start is for coresets of rows"):
+        cb.build(mixed("logistic"), frame, target="y", unit="group", start=coreset)
     with pytest.raises(TypeError, match="MixedRegression"):
         other = cb.build(cb.LinearRegression(), (frame[["one", "x"]], frame["y"]), size=5)
         cb.choose_groups(other, frame)

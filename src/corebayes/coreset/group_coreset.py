@@ -48,8 +48,8 @@ class GroupCoreset(Coreset):
             "num_nodes": self.marginal.num_nodes,
             "reason": self.reason,
         }
-        level_one = self.level_one
-        replace(level_one, provenance={**level_one.provenance, GROUPS: kept}).save(path)
+        provenance = {name: value for name, value in self.provenance.items() if name != "unit"}
+        replace(self.level_one, provenance={**provenance, GROUPS: kept}).save(path)
 
 
 def grouped(
