@@ -19,7 +19,9 @@ from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
 from corebayes.adapters.mixed_parts import MixedParts, Positive, mixed_parts
 from corebayes.adapters.pymc import PymcModel, import_pymc, initial_point
-from corebayes.adapters.pymc_graph import RowInputs, import_dispatch, rebuild, to_jax
+from corebayes.adapters.pymc_graph import import_dispatch, rebuild, to_jax
+from corebayes.adapters.pymc_rows import RowInputs
+from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT
 from corebayes.types import Array
@@ -27,6 +29,7 @@ from corebayes.types import Array
 WEIGHTS, POTENTIAL = "coreset_weight", "coreset_log_likelihood"
 
 
+@one_at_a_time
 def to_pymc(coreset: Coreset) -> Any:
     """A `pm.Model` whose posterior is the coreset's, ready for `pm.sample(model=...)`.
 
@@ -104,9 +107,9 @@ class _GivenRows(RowInputs):
 
     def __init__(self, model: PymcModel, rows: Mapping[str, Any]):
         known = model.row_inputs
-        super().__init__(known.num_rows, known.names)
+        super().__init__(known.num_rows, known.names, known.known)
         self.inputs.update(rows)
-        self.contents.update(known.contents)
+        self.arrays.update(known.arrays)
 
 
 def _names(variables: Any) -> set[str]:

@@ -12,24 +12,19 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from corebayes.adapters.adapted import Parameter, as_rows, fields_of
 from corebayes.adapters.jax_model import JaxModel, SiteTerms, float64, import_jax
 from corebayes.adapters.local import learn_structure
-from corebayes.adapters.pymc_graph import (
-    RowInputs,
-    import_dispatch,
-    leaves,
-    rebuild,
-    to_jax,
-    value_of,
-)
+from corebayes.adapters.pymc_graph import import_dispatch, leaves, rebuild, to_jax
+from corebayes.adapters.pymc_rows import KnownArray, RowInputs, names_by_use, value_of
 from corebayes.adapters.rows_check import check_rows_alone
+from corebayes.adapters.tracing import one_at_a_time
 from corebayes.rows import Rows
 
 Adapting = TypeVar("Adapting", bound="PymcModel")
@@ -46,8 +41,20 @@ def from_pymc(model: Any) -> tuple[PymcModel, Rows]:
     return adapt(PymcModel, model)
 
 
-def adapt(kind: type[Adapting], model: Any) -> tuple[Adapting, Rows]:
+class Known(NamedTuple):
+    """What whoever wrote a PyMC model's program knows of it."""
+
+    arrays: Sequence[KnownArray] = ()
+    column_names: Sequence[str] = ()
+    """Of the field X."""
+    order: Callable[[str], int] | None = None
+    """Where a free variable belongs; by default they are in the order of the model."""
+
+
+@one_at_a_time
+def adapt(kind: type[Adapting], model: Any, known: Known | None = None) -> tuple[Adapting, Rows]:
     """The PyMC model as an adapted model of this kind, and its rows."""
+    known = known or Known()
     import_pymc()
     import_jax("pymc")
     import_dispatch()
@@ -55,8 +62,8 @@ def adapt(kind: type[Adapting], model: Any) -> tuple[Adapting, Rows]:
         raise TypeError(f"from_pymc takes a PyMC model, got {model!r}")
     num_rows = _number_of_rows(model)
     _refuse_free_variables(model, num_rows)
-    graph = _Graph(model, num_rows)
-    data = as_rows(graph.rows.arrays)
+    graph = _Graph(model, num_rows, known)
+    data = as_rows(graph.rows.arrays, column_names=known.column_names)
     adapted = kind(model, graph, data)
     _try_rows(adapted, data)
     check_rows_alone(adapted, data)
@@ -67,34 +74,41 @@ def adapt(kind: type[Adapting], model: Any) -> tuple[Adapting, Rows]:
 class _Graph:
     """The log density as graphs of the unconstrained vector θ and of rows."""
 
-    def __init__(self, model: Any, num_rows: int):
+    def __init__(self, model: Any, num_rows: int, known: Known):
         tensor: Any = importlib.import_module("pytensor.tensor")
         start = initial_point(model)
+        free: list[Any] = list(model.free_RVs)
+        in_order = known.order
+        if in_order is not None:
+            free.sort(key=lambda variable: in_order(variable.name))
         self.parameters = [
             Parameter(variable.name, model.rvs_to_values[variable].name, start[value.name].shape)
-            for variable in model.free_RVs
+            for variable in free
             for value in [model.rvs_to_values[variable]]
         ]
         self.theta = tensor.dvector("theta")
-        self.rows = RowInputs(
-            num_rows,
-            {_observations(model, rv): rv.name for rv in model.observed_RVs},
-        )
         unconstrained: dict[Any, Any] = {}
         place = 0
-        for variable, parameter in zip(model.free_RVs, self.parameters, strict=True):
+        for variable, parameter in zip(free, self.parameters, strict=True):
             values = self.theta[place : place + parameter.size].reshape(parameter.shape)
             unconstrained[model.rvs_to_values[variable]] = values
             place += parameter.size
         by_row = [rv for rv in model.observed_RVs if _length(model, rv) == num_rows]
         others = [rv for rv in model.observed_RVs if rv not in by_row]
         likelihood = self._log_densities(model, by_row)
+        called = {model.rvs_to_values[variable]: variable.name for variable in free}
+        self.rows = RowInputs(
+            num_rows,
+            {_observations(model, rv): rv.name for rv in model.observed_RVs},
+            known.arrays,
+            names_by_use(list(likelihood.values()), called),
+        )
         # First, so that the rows are known when sizes elsewhere must follow them.
         built = rebuild(list(likelihood.values()), unconstrained, self.rows)
         self.likelihood = {
             name: _by_row(name, values) for name, values in zip(likelihood, built, strict=True)
         }
-        prior = self._log_densities(model, [*model.free_RVs, *others, *model.potentials])
+        prior = self._log_densities(model, [*free, *others, *model.potentials])
         built = rebuild(list(prior.values()), unconstrained, self.rows)
         self.prior: dict[str, Any] = {}
         for name, values in zip(prior, built, strict=True):
@@ -102,7 +116,7 @@ class _Graph:
                 self.likelihood[name] = _by_row(name, values)
             else:
                 self.prior[name] = values.sum()
-        self.values = self._own_variables(model, unconstrained)
+        self.values = self._own_variables(model, [*free, *model.deterministics], unconstrained)
 
     def _log_densities(self, model: Any, variables: Sequence[Any]) -> dict[str, Any]:
         if not variables:
@@ -110,9 +124,10 @@ class _Graph:
         values = model.logp(vars=list(variables), sum=False)
         return {variable.name: value for variable, value in zip(variables, values, strict=True)}
 
-    def _own_variables(self, model: Any, unconstrained: Mapping[Any, Any]) -> dict[str, Any]:
+    def _own_variables(
+        self, model: Any, variables: Sequence[Any], unconstrained: Mapping[Any, Any]
+    ) -> dict[str, Any]:
         """Free and deterministic variables that no row has a part in."""
-        variables = [*model.free_RVs, *model.deterministics]
         graphs = rebuild(model.replace_rvs_by_values(variables), unconstrained, self.rows)
         return {
             variable.name: graph
