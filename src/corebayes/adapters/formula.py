@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ def from_formula(
     group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
     learned: ScalePrior | None = None,
     counts: str | None = None,
+    missing: str = "refuse",
     **options: Any,
 ) -> tuple[GLM | MixedRegression, Rows]:
     """The pair (model, data) for `build` and everything after it, from a formula and a frame.
@@ -70,8 +72,14 @@ def from_formula(
     linear, student-t, negative-binomial; `options` are the model's arguments, such as
     `link="log"` or `noise_sd=0.5`) or a model of one's own. Bambi's and R's names are understood
     too: bernoulli, binomial, gaussian, t, negativebinomial. `counts` names a column that says how
-    often a row counts. The intercept is a column of the design like any other. A missing
-    value is an error that names its row. `certify(coreset, frame)` finds its columns again.
+    often a row counts. The intercept is a column of the design like any other. Missing values are
+    an error that names all columns which have some, or with `missing="drop"` such rows are left
+    out, with a warning. `certify(coreset, frame)` finds its columns again.
+
+    The left side is a column of numbers, or of two levels (Yes and No, True and False): the second
+    in their order is 1, and the target's name says so, late == 'yes'; write late[no] for the other.
+    p(wins, games) are successes of trials, censored(time, status) and Surv(time, event) times of
+    which some are censored; offset(log(t)) on the right is added to the predictor as it is.
 
     A formula with group terms makes a `MixedRegression`: (1 | g), (1 + x | g) and (0 + x | g) give
     every value of g effects of its own, (1 | a:b) every pair, and (1 | a/b) is (1 | a) + (1 | a:b).
@@ -85,7 +93,7 @@ def from_formula(
     digits. Cost: one design matrix of N·d numbers in memory.
     """
     model = _family(family, prior, options)
-    rows = design_rows(formula, frame, counts=counts)
+    rows = design_rows(formula, frame, counts=counts, missing=missing)
     unsaid = isinstance(family, str) and model.learnable not in options
     named = isinstance(family, str) and family in ALIASES
     return mixed(model, rows, group_sd=group_sd, learned=learned, unsaid=unsaid, named=named), rows
@@ -106,6 +114,7 @@ def mixed(
     terms, and where the family was `named` as by those who always learn it.
     """
     design = design_from_data(rows.design)
+    family = _with_columns(family, design)
     if learned is None and unsaid and (named or design.groups) and family.learnable is not None:
         learned = _default_learned(family, rows)
     if group_sd is not None and not design.groups:
@@ -138,6 +147,24 @@ def mixed(
     return MixedRegression(
         family=family, terms=terms, learned=learned, slopes_only=design.slope_names
     )
+
+
+def _with_columns(family: GLM, design: Design) -> GLM:
+    """The family told which columns of X are offsets, trials and events."""
+    kind, levels = type(family).__name__, design.target_levels
+    if levels is not None and not hasattr(family, "categories"):
+        some = ", ".join(map(str, levels[:5])) + ", …" * (len(levels) > 5)
+        raise ValueError(
+            f"{kind} needs numbers or two levels, and {design.target_name!r} has {len(levels):,}: "
+            f"{some}. Write one of them against all others, {design.target_name}[{levels[0]}] ~ …, "
+            "or take an ordinal or a categorical family"
+        )
+    taken = {one.name for one in fields(family)}
+    for role in design.beside:
+        if role not in taken:
+            written = {"offset": "offset()", "trials": "p() or cbind()", "event": "censored()"}
+            raise ValueError(f"{kind} has no {role}s: leave {written[role]} out of the formula")
+    return replace(family, **design.beside_names) if design.beside else family
 
 
 def _effect_names(design: Design) -> list[str]:

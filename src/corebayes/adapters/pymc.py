@@ -206,7 +206,7 @@ class PymcModel(JaxModel):
     @cached_property
     def _gradients_translate(self) -> bool:
         """Whether JAX can compile PyTensor's gradients: it cannot when a size in them is computed
-        in a way it does not follow. Then the gradients are JAX's own."""
+        in a way it does not follow, or an operation has no counterpart. Then they are JAX's own."""
         jax = import_jax("pymc")
 
         def weighted(theta: Any) -> Any:
@@ -218,7 +218,7 @@ class PymcModel(JaxModel):
             with float64():
                 jax.eval_shape(weighted, np.zeros(self.dim))
                 jax.eval_shape(self._prior_gradient, np.zeros(self.dim))
-        except (TypeError, ValueError, NotImplementedError):
+        except (AttributeError, TypeError, ValueError, NotImplementedError):
             return False
         return True
 

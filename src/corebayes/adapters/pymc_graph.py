@@ -72,10 +72,12 @@ def to_jax(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
     with warnings.catch_warnings():
         # C code would miss a BLAS; there is none here.
         warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS")
+        # JAX broadcasts by itself, or says that it cannot.
+        warnings.filterwarnings("ignore", message="Skipping Assert.*Could not broadcast")
         modes.JAX.optimizer.rewrite(graph)
-    # Constants become arrays here and now, also when another function is being compiled.
-    with jax.enable_x64(True), jax.ensure_compile_time_eval():
-        return dispatch.jax_funcify(graph)
+        # Constants become arrays here and now, also when another function is being compiled.
+        with jax.enable_x64(True), jax.ensure_compile_time_eval():
+            return dispatch.jax_funcify(graph)
 
 
 def _renew(node: Any, renewed: dict[Any, Any], rows: RowInputs) -> None:

@@ -118,11 +118,11 @@ class RowInputs:
     def _field(self, name: str, values: NDArray[Any]) -> Any:
         """The symbolic field of this name, as the graph has it; its values are kept as the rows'.
 
-        Narrow integers become wide ones: indices computed from a column of eight bits overflow.
+        Narrow numbers become wide ones: indices computed from a column of eight bits overflow.
         """
         tensor: Any = importlib.import_module("pytensor.tensor")
-        if values.dtype.kind in "iu":
-            values = values.astype(np.int64)
+        if values.dtype.kind in "iuf":
+            values = values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
         infinite = values.dtype.kind == "f" and bool(np.isinf(values).any())
         if name not in self.inputs:
             # Not tensor.tensor(name), which takes a name such as "p(k, n)" for a type.
@@ -133,8 +133,10 @@ class RowInputs:
         field = self.inputs[name]
         if not infinite:
             return field
-        signed = tensor.switch(tensor.ge(field, LARGEST), np.inf, field)
-        return tensor.switch(tensor.le(field, -LARGEST), -np.inf, signed)
+        # A number of Python's would become one of 32 bits.
+        largest, infinity = (tensor.constant(x, dtype="float64") for x in (LARGEST, np.inf))
+        signed = tensor.switch(tensor.ge(field, largest), infinity, field)
+        return tensor.switch(tensor.le(field, -largest), -infinity, signed)
 
     def _name(self, leaf: Any, values: NDArray[Any]) -> str:
         """The leaf's name. An array that is there already is one field; others are numbered."""

@@ -88,7 +88,7 @@ def check_function(function: str) -> None:
     if (name in NAMES and of_numpy) or function in (*SUMS, *TREATMENTS):
         return
     if name == "offset":
-        raise ValueError("offset() is not supported yet: leave the offset out of the formula")
+        raise ValueError("offset() is a term of its own: write it between + signs")
     near = difflib.get_close_matches(name[:60], NAMES, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise ValueError(
@@ -152,7 +152,11 @@ def _no_options() -> None:
 def _coding(node: Call) -> Coding:
     if not isinstance(node.arguments[0], Column):
         raise ValueError("categories are those of a column")
-    options = {key: _value(entry) for key, entry in node.options if key != "contrast"}
+    options = {
+        "reference" if key in ("ref", "base") else key: _value(entry)
+        for key, entry in node.options
+        if key != "contrast"
+    }
     match [*node.arguments[1:], *(entry for key, entry in node.options if key == "contrast")]:
         case []:
             pass
