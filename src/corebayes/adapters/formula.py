@@ -163,7 +163,9 @@ def _with_columns(family: GLM, design: Design) -> GLM:
     for role in design.beside:
         if role not in taken:
             written = {"offset": "offset()", "trials": "p() or cbind()", "event": "censored()"}
-            raise ValueError(f"{kind} has no {role}s: leave {written[role]} out of the formula")
+            raise ValueError(
+                f"{kind} has no {role.removesuffix('s')}s: leave {written[role]} out of the formula"
+            )
     return replace(family, **design.beside_names) if design.beside else family
 
 

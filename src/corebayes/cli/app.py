@@ -21,6 +21,7 @@ from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
 from corebayes.cli import compose, exact
 from corebayes.cli import laplace as laplaces
+from corebayes.cli import predict as predictions
 from corebayes.cli import report as reports
 from corebayes.cli import reproduce as experiments
 from corebayes.cli import sample as samples
@@ -44,6 +45,7 @@ from corebayes.cli.options import (
     Json,
     Log,
     Memory,
+    Missing,
     OnBad,
     RowsFile,
     Scheduler,
@@ -51,6 +53,7 @@ from corebayes.cli.options import (
     Target,
     Tls,
     Workers,
+    announce_target,
     make_console,
     print_json,
     read,
@@ -162,6 +165,7 @@ def build(
         Path | None, Option(help="A coreset of the same rows to go on from.", show_default="none")
     ] = None,
     on_bad: OnBad = "raise",
+    missing: Missing = "refuse",
     workers: Workers = None,
     scheduler: Scheduler = None,
     tls: Tls = None,
@@ -193,9 +197,10 @@ def build(
     construction = make_method(method)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
-    columns = Columns(target, split(features), counts, on_bad, formula, None, duplicates)
+    columns = Columns(target, split(features), counts, on_bad, formula, None, duplicates, missing)
     data = read(rows, columns)
     bayes = with_groups(bayes, data, options, name=model)
+    announce_target(data)
     _announce(data, construction, size)
     with make_executor(workers, scheduler, tls) as executor:
         coreset = cb.build(
@@ -233,6 +238,7 @@ for command, example in compose.COMMANDS.items():
 for example, command in exact.COMMANDS.items():
     app.command(epilog=example)(command)
 app.command(epilog=laplaces.EXAMPLE)(laplaces.laplace)
+app.command(epilog=predictions.EXAMPLE)(predictions.predict)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 

@@ -131,6 +131,8 @@ def read_rows(source: str, columns: Columns, memory: str | None = None) -> Rows:
     Parquet and .npy are read part by part in every pass; .csv and .npz are held in memory.
     """
     path, by_formula = Path(source), columns.formula is not None or columns.design is not None
+    if columns.missing != "refuse" and not by_formula:
+        raise ValueError("--missing is for a --formula: without one it is --on-bad drop")
     if is_address(source):
         if by_formula:
             raise ValueError("--formula is for tables on this machine, not for addresses")
@@ -231,11 +233,28 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
         raise FileNotFoundError(f"there is no file {path}")
     table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path))
     if columns.formula is not None:
-        return design_rows(
-            columns.formula, table, counts=columns.counts, missing=columns.missing
-        )
+        return design_rows(columns.formula, table, counts=columns.counts, missing=columns.missing)
     assert columns.design is not None
     return rows_of(columns.design, table, counts=columns.counts)
+
+
+def read_table(source: str) -> Any:
+    """Rows whose columns are still to be chosen: a table or array in memory, or the path itself."""
+    path = Path(source)
+    if is_address(source) or path.is_dir() or path.suffix not in IN_MEMORY:
+        if not is_address(source) and not path.is_dir() and path.suffix not in SUFFIXES:
+            raise ValueError(
+                f"cannot read {path}: rows come as {', '.join(SUFFIXES)} or a folder of .parquet"
+            )
+        return source
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.suffix == ".csv":
+        return _read_csv(path)
+    arrays = _load_numpy(path)
+    if "X" not in arrays:
+        raise ValueError(f"{path} has no array X, only {', '.join(arrays) or 'nothing'}")
+    return arrays["X"]
 
 
 def _read_csv(path: Path) -> Any:

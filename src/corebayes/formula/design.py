@@ -25,7 +25,7 @@ from corebayes.formula.columns import (
 from corebayes.formula.evaluate import Columns, evaluate, find_states
 from corebayes.formula.factors import Factor, codes_in, is_coded, length, levels_of, spans_one
 from corebayes.formula.functions import coding_of, transform_of
-from corebayes.formula.groups import Group, codes_of, find_levels
+from corebayes.formula.groups import Group, NewLevels, codes_of, find_levels
 from corebayes.formula.left import check_status, occurring_levels
 from corebayes.formula.parser import GroupPart, Term, parse
 from corebayes.formula.transforms import Scale, State
@@ -139,17 +139,26 @@ class Design:
     @property
     def needs(self) -> list[str]:
         """The columns of a table that the design is computed from."""
-        factors = (factor.node for factor in self.factors)
-        nodes = [self.target, *factors, *self.beside.values()]
+        return list(dict.fromkeys((*columns_of(self.target), *self.needs_of_rows, *self._events)))
+
+    @property
+    def needs_of_rows(self) -> list[str]:
+        """Those that X is computed from for rows to come: all but the target's and events."""
+        beside = [node for role, node in self.beside.items() if role != "event"]
+        nodes = [*(factor.node for factor in self.factors), *beside]
         grouped = (name for group in self.groups for name in group.columns)
         return list(dict.fromkeys((*(n for node in nodes for n in columns_of(node)), *grouped)))
 
-    def apply(self, columns: Columns) -> Array:
-        """The matrix X of these rows."""
+    @property
+    def _events(self) -> list[str]:
+        return columns_of(self.beside["event"]) if "event" in self.beside else []
+
+    def apply(self, columns: Columns, new: Mapping[str, NewLevels] | None = None) -> Array:
+        """The matrix X of these rows; groups that the design has not are an error, or `new`."""
         num_rows, places = length(columns), {n: k for k, n in enumerate(self.column_names)}
         X = np.empty((num_rows, len(places)))
         for name, group in zip(self.group_names, self.groups, strict=True):
-            X[:, places.pop(name)] = codes_of(group, columns)
+            X[:, places.pop(name)] = codes_of(group, columns, (new or {}).get(name))
         for role, name in self.beside_names.items():
             X[:, places.pop(name)] = self._beside(role, columns)
         encoded: dict[tuple[int, bool], Array] = {}
@@ -185,6 +194,9 @@ class Design:
 
     def _beside(self, role: str, columns: Columns) -> Array:
         node = self.beside[role]
+        if role == "event" and any(name not in columns for name in self._events):
+            # Of rows to come nobody knows.
+            return np.ones(length(columns))
         match node:
             case Binary("==", Column(name), Literal("none")) if role == "event":
                 check_status(Column(name), columns[name])

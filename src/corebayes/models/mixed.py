@@ -27,7 +27,7 @@ from corebayes.models.variables import Variable, Variables
 from corebayes.types import Array, Block, Data, Indices
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MixedRegression(MixedDesign):
     """A GLM `family` with `terms` that differ from group to group.
 

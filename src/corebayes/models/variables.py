@@ -29,6 +29,12 @@ class Variable(NamedTuple):
     """What is done to the entries: exp for logarithms, exp(-) for those of the reciprocal."""
     dims: tuple[str, ...] = ()
 
+    def unscaled(self, values: Array) -> Array:
+        """The entries of θ that these values are of."""
+        if self.scale == "as it is":
+            return values
+        return np.log(values) if self.scale == "exp" else -np.log(values)
+
 
 @dataclass(frozen=True)
 class Variables:
