@@ -12,7 +12,8 @@ from corebayes.adapters.bambi_rows import known_of
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.export_pymc import density_of
 from corebayes.adapters.jax_model import import_jax
-from corebayes.adapters.pymc import PymcModel, adapt, initial_point
+from corebayes.adapters.pymc import PymcModel, adapt
+from corebayes.adapters.pymc_variables import initial_point
 from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.models import GLM, MixedRegression

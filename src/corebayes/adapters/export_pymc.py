@@ -18,9 +18,10 @@ from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
 from corebayes.adapters.mixed_parts import MixedParts, Positive, mixed_parts
-from corebayes.adapters.pymc import PymcModel, import_pymc, initial_point
+from corebayes.adapters.pymc import PymcModel, import_pymc
 from corebayes.adapters.pymc_graph import import_dispatch, rebuild, to_jax
 from corebayes.adapters.pymc_rows import RowInputs
+from corebayes.adapters.pymc_variables import initial_point
 from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT

@@ -50,6 +50,12 @@ ALIASES = {
     "t": "student-t",
     "negativebinomial": "negative-binomial",
 }
+# What a formula may have beside the predictor, in words and as it is written.
+WRITTEN = {
+    "offset": ("offset", "offset()"),
+    "trials": ("trials", "p(), prop() or cbind()"),
+    "event": ("censored rows", "censored() or Surv()"),
+}
 # Rows whose spread says how wide the default prior of a standard deviation is.
 SPREAD_ROWS = 10_000
 
@@ -162,10 +168,8 @@ def _with_columns(family: GLM, design: Design) -> GLM:
     taken = {one.name for one in fields(family)}
     for role in design.beside:
         if role not in taken:
-            written = {"offset": "offset()", "trials": "p() or cbind()", "event": "censored()"}
-            raise ValueError(
-                f"{kind} has no {role.removesuffix('s')}s: leave {written[role]} out of the formula"
-            )
+            what, written = WRITTEN[role]
+            raise ValueError(f"{kind} has no {what}: leave {written} out of the formula")
     return replace(family, **design.beside_names) if design.beside else family
 
 

@@ -11,7 +11,6 @@ stably; JAX would differentiate branches that are not taken and give NaN far out
 from __future__ import annotations
 
 import importlib
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -22,7 +21,14 @@ from corebayes.adapters.adapted import Parameter, as_rows, fields_of
 from corebayes.adapters.jax_model import JaxModel, SiteTerms, float64, import_jax
 from corebayes.adapters.local import learn_structure
 from corebayes.adapters.pymc_graph import import_dispatch, leaves, rebuild, to_jax
-from corebayes.adapters.pymc_rows import KnownArray, RowInputs, names_by_use, value_of
+from corebayes.adapters.pymc_rows import KnownArray, RowInputs, names_by_use
+from corebayes.adapters.pymc_variables import (
+    initial_point,
+    length_of,
+    number_of_rows,
+    observations_of,
+    refuse_free_variables,
+)
 from corebayes.adapters.rows_check import check_rows_alone
 from corebayes.adapters.tracing import one_at_a_time
 from corebayes.rows import Rows
@@ -60,8 +66,8 @@ def adapt(kind: type[Adapting], model: Any, known: Known | None = None) -> tuple
     import_dispatch()
     if not hasattr(model, "free_RVs"):
         raise TypeError(f"from_pymc takes a PyMC model, got {model!r}")
-    num_rows = _number_of_rows(model)
-    _refuse_free_variables(model, num_rows)
+    num_rows = number_of_rows(model)
+    refuse_free_variables(model, num_rows)
     graph = _Graph(model, num_rows, known)
     data = as_rows(graph.rows.arrays, column_names=known.column_names)
     adapted = kind(model, graph, data)
@@ -93,13 +99,13 @@ class _Graph:
             values = self.theta[place : place + parameter.size].reshape(parameter.shape)
             unconstrained[model.rvs_to_values[variable]] = values
             place += parameter.size
-        by_row = [rv for rv in model.observed_RVs if _length(model, rv) == num_rows]
+        by_row = [rv for rv in model.observed_RVs if length_of(model, rv) == num_rows]
         others = [rv for rv in model.observed_RVs if rv not in by_row]
         likelihood = self._log_densities(model, by_row)
         called = {model.rvs_to_values[variable]: variable.name for variable in free}
         self.rows = RowInputs(
             num_rows,
-            {_observations(model, rv): rv.name for rv in model.observed_RVs},
+            {observations_of(model, rv): rv.name for rv in model.observed_RVs},
             known.arrays,
             names_by_use(list(likelihood.values()), called),
         )
@@ -262,13 +268,6 @@ def import_pymc() -> Any:
         raise
 
 
-def initial_point(model: Any) -> dict[str, Any]:
-    """PyMC's unconstrained starting values, by name, computed without a C compiler."""
-    pytensor: Any = importlib.import_module("pytensor")
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        return model.initial_point()
-
-
 def _again(model: Any) -> PymcModel:
     return from_pymc(model)[0]
 
@@ -291,58 +290,6 @@ def _by_row(name: str, values: Any) -> Any:
 def _has_rows(graph: Any, rows: RowInputs) -> bool:
     inputs = set(rows.inputs.values())
     return any(leaf in inputs for leaf in leaves([graph]))
-
-
-def _length(model: Any, variable: Any) -> int | None:
-    """How many observations an observed variable has."""
-    values = value_of(_observations(model, variable))
-    return None if values is None or values.ndim == 0 else int(values.shape[0])
-
-
-def _observations(model: Any, variable: Any) -> Any:
-    """The constant or shared variable behind an observed variable, under casts of its type."""
-    found = model.rvs_to_values[variable]
-    while found.owner is not None and len(found.owner.inputs) == 1:
-        found = found.owner.inputs[0]
-    return found
-
-
-def _number_of_rows(model: Any) -> int:
-    """The length that most observed variables have, the longest of those."""
-    missing = [rv.name for rv in model.free_RVs if rv.name.endswith("_unobserved")]
-    if missing:
-        name = missing[0].removesuffix("_unobserved")
-        raise ValueError(
-            f"the PyMC variable {name!r} has missing observations, which PyMC imputes: each is a "
-            "latent variable of one row, which no coreset can keep. Leave out these rows"
-        )
-    lengths = Counter(_length(model, rv) for rv in model.observed_RVs)
-    lengths.pop(None, None)
-    if not lengths:
-        raise ValueError(
-            "the PyMC model has no observed variable with one value for each row: give one "
-            "observed=y, as an array or pm.Data"
-        )
-    return max(lengths, key=lambda length: (lengths[length], length or 0)) or 0
-
-
-def _refuse_free_variables(model: Any, num_rows: int) -> None:
-    if importlib.import_module("pytensor").config.floatX != "float64":
-        raise ValueError("the PyMC model must be made with pytensor.config.floatX = 'float64'")
-    shapes = {name: values.shape for name, values in initial_point(model).items()}
-    for variable in model.free_RVs:
-        if variable.type.dtype.startswith(("int", "uint", "bool")):
-            raise ValueError(
-                f"the free PyMC variable {variable.name!r} is discrete: gradients need continuous "
-                "parameters. Sum it out of the likelihood, for instance with pm.Mixture"
-            )
-        shape = shapes[model.rvs_to_values[variable].name]
-        if num_rows > 1 and num_rows in shape:
-            raise ValueError(
-                f"the free PyMC variable {variable.name!r} has the shape {shape}, as long as the "
-                f"{num_rows:,} rows: a latent variable of each row cannot be kept by a coreset. "
-                "Marginalise it"
-            )
 
 
 def _try_rows(model: PymcModel, data: Rows) -> None:

@@ -102,6 +102,23 @@ def find_missing(columns: Mapping[str, Values]) -> Missing | None:
     return Missing(rows, counts, first)
 
 
+def complete(
+    columns: Mapping[str, Values], *, drops: bool
+) -> tuple[Mapping[str, Values], Missing | None]:
+    """The complete rows of some columns, and which are not; an error unless these are dropped."""
+    gaps = find_missing(columns)
+    if gaps is None:
+        return columns, None
+    if not drops:
+        raise ValueError(
+            f'{gaps.words()}. Fill or remove these rows, or leave them out with missing="drop" '
+            "(--missing drop)"
+        )
+    if gaps.rows.all():
+        raise ValueError(f"no row is complete: {gaps.words()}")
+    return take(columns, ~gaps.rows), gaps
+
+
 def _read(source: Any, frame: frames.Frame, position: int) -> Values:
     name = frame.names[position]
     if hasattr(source, "iloc"):

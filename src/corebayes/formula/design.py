@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -15,27 +15,23 @@ from corebayes.data.frames import check_names
 from corebayes.formula import tree
 from corebayes.formula.coding import Scoped, scope_terms
 from corebayes.formula.columns import (
-    Missing,
     as_categories,
-    find_missing,
+    complete,
     open_frame,
     read,
-    take,
 )
 from corebayes.formula.evaluate import Columns, evaluate, find_states
 from corebayes.formula.factors import Factor, codes_in, is_coded, length, levels_of, spans_one
 from corebayes.formula.functions import coding_of, transform_of
 from corebayes.formula.groups import Group, NewLevels, codes_of, find_levels
-from corebayes.formula.left import check_status, occurring_levels
+from corebayes.formula.left import as_numbers, check_status
 from corebayes.formula.parser import GroupPart, Term, parse
 from corebayes.formula.transforms import Scale, State
 from corebayes.formula.tree import (
     Binary,
-    Call,
     Column,
     Literal,
     Node,
-    Scalar,
     columns_of,
     label,
     show,
@@ -289,7 +285,7 @@ def look(
         frame, [*(name for node in everything for name in columns_of(node)), *grouped]
     )
     columns = complete(read_columns, drops=missing == "drop")[0]
-    target = _two_levels(target, columns)
+    target = as_numbers(target, columns)
     states: dict[str, State] = {}
     for node in (target, *beside.values(), *nodes.values()):
         find_states(node, columns, states)
@@ -308,39 +304,6 @@ def look(
     design = Design(formula, target, factors, tuple(scoped(terms)), states, groups, beside, drops)
     design.check()
     return design, read_columns
-
-
-def complete(columns: Columns, *, drops: bool) -> tuple[Columns, Missing | None]:
-    """The complete rows of some columns, and which are not; an error unless these are dropped."""
-    gaps = find_missing(columns)
-    if gaps is None:
-        return columns, None
-    if not drops:
-        raise ValueError(
-            f'{gaps.words()}. Fill or remove these rows, or leave them out with missing="drop" '
-            "(--missing drop)"
-        )
-    if gaps.rows.all():
-        raise ValueError(f"no row is complete: {gaps.words()}")
-    return take(columns, ~gaps.rows), gaps
-
-
-def _two_levels(target: Node, columns: Columns) -> Node:
-    """The target as numbers: of two levels the second is 1, of more they are 0, 1, 2, …"""
-    if is_coded(target) and not coding_of(target).levels:
-        target = cast("Call", target).arguments[0]
-    if not isinstance(target, Column):
-        return target
-    levels = occurring_levels(columns[target.name])
-    if levels is None:
-        return target
-    if len(levels) < 2:
-        raise ValueError(
-            f"the left side {target.name!r} is {str(*levels)!r} in every row: nothing is to learn"
-        )
-    if len(levels) == 2:
-        return Binary("==", target, Literal(cast("Scalar", levels[1])))
-    return Call("C", (target,), (("levels", Literal(cast("tuple[Scalar, ...]", levels))),))
 
 
 def _joined(

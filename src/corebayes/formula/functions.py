@@ -117,6 +117,12 @@ def check(node: Node, depth: int = 0) -> None:
         raise ValueError(f"{show(node)[:60]} has no column in it")
 
 
+def check_number(node: Node) -> None:
+    """The same for what must be one number a row: no categories, polynomials or splines."""
+    check(node)
+    check(node, 1)
+
+
 def transform_of(node: Node) -> Transform | None:
     """The transform that a node calls, if it does."""
     made = _make(node) if isinstance(node, Call) and plain(node.function) in TRANSFORMS else None

@@ -10,13 +10,15 @@ Surv(time, event) ~        R's: 1 where the event was seen, 0 where it was not
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from corebayes.formula.columns import Categories, Values
+from corebayes.formula.evaluate import Columns
 from corebayes.formula.expressions import Reader
-from corebayes.formula.functions import check
+from corebayes.formula.factors import is_coded
+from corebayes.formula.functions import check, check_number, coding_of
 from corebayes.formula.tokens import shorten
-from corebayes.formula.tree import Binary, Column, Literal, Node, show
+from corebayes.formula.tree import Binary, Call, Column, Literal, Node, show
 
 TRIALS = ("p", "prop", "proportion")
 PAIRS = (*TRIALS, "cbind", "censored", "Surv")
@@ -59,14 +61,26 @@ def check_status(node: Node, column: Values) -> None:
         )
 
 
-def occurring_levels(column: Values) -> tuple[object, ...] | None:
-    """The levels that rows have, in order; None for numbers and for True and False."""
+def as_numbers(target: Node, columns: Columns) -> Node:
+    """The target as numbers: of two levels the second is 1, of more they are 0, 1, 2, …"""
+    if is_coded(target) and not coding_of(target).levels:
+        target = cast("Call", target).arguments[0]
+    if not isinstance(target, Column):
+        return target
+    column = columns[target.name]
     if not isinstance(column, Categories) or column.levels == (False, True):
-        return None
-    return _occurring(column)
+        return target
+    levels = _occurring(column)
+    if len(levels) < 2:
+        raise ValueError(
+            f"the left side {target.name!r} is {str(*levels)!r} in every row: nothing is to learn"
+        )
+    if len(levels) == 2:
+        return Binary("==", target, Literal(levels[1]))
+    return Call("C", (target,), (("levels", Literal(levels)),))
 
 
-def _occurring(column: Categories) -> tuple[object, ...]:
+def _occurring(column: Categories) -> tuple[Any, ...]:
     present = set(column.codes.tolist())
     return tuple(level for place, level in enumerate(column.levels) if place in present)
 
@@ -78,10 +92,10 @@ def _pair(reader: Reader, name: str) -> Left:
     reader.expect(",")
     second = reader.nested(reader.expression)
     reader.expect(")")
-    check(first)
+    check_number(first)
     number = isinstance(second, Literal) and type(second.value) in (int, float)
     if not (number and name in TRIALS):
-        check(second)
+        check_number(second)
     if name == "Surv":
         return Left(first, {"event": second})
     if name == "censored":

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from corebayes.data.columns import find
 from corebayes.formula.expressions import Reader
-from corebayes.formula.functions import check
+from corebayes.formula.functions import check, check_number
 from corebayes.formula.left import read_left
 from corebayes.formula.tokens import Token, shorten
 from corebayes.formula.tree import MAX_TEXT, Binary, Column, Node, columns_of, show
@@ -211,7 +211,7 @@ class _TermReader(Reader):
         self.expect("(")
         node = self.nested(self.expression)
         self.expect(")")
-        check(node)
+        check_number(node)
         if misplaced or self.peek() not in ("+", "-", ""):
             raise ValueError(
                 f"offset() is added as it is in the formula {shorten(self.text)}: write it between "

@@ -11,8 +11,8 @@ from corebayes.data import frames, numbers
 from corebayes.data.arrays import ArrayData
 from corebayes.data.columns import find
 from corebayes.data.warn import warn
-from corebayes.formula.columns import open_frame, read
-from corebayes.formula.design import Design, complete, look
+from corebayes.formula.columns import complete, open_frame, read
+from corebayes.formula.design import Design, look
 from corebayes.formula.evaluate import Columns
 from corebayes.formula.stored import design_from_data
 from corebayes.formula.tree import Binary, Column, Literal

@@ -9,8 +9,8 @@ from typing import Any
 from corebayes.data import frames
 from corebayes.data.arrays import ArrayData
 from corebayes.data.parquet_files import is_parquet, parquet_batches
-from corebayes.formula.columns import read
-from corebayes.formula.design import Design, complete
+from corebayes.formula.columns import complete, read
+from corebayes.formula.design import Design
 from corebayes.formula.groups import NewLevels
 from corebayes.rows import Rows, open_rows
 from corebayes.scan.walk import walk
