@@ -158,7 +158,7 @@ def test_a_coreset_finds_its_columns_again():
         ("p(wins, games, t) ~ x", r"where '\)' should be"),
         ("censored(t, flag) ~ x", "must be 'none' where the event was seen"),
         ("censored(t, g) ~ x", r"where it is 1 and 0, write Surv\(time, event\)"),
-        ("censored(t, log(t)) ~ x", r"censored\(\) takes times and a column"),
+        ("censored(t, log(t)) ~ x", r"censored\(\) takes a column of times"),
         ("wins ~ x - offset(t)", r"offset\(\) is added as it is"),
         ("wins ~ (x + offset(t))", r"offset\(\) is added as it is"),
         ("wins ~ offset(t):x", r"offset\(\) is added as it is"),
