@@ -67,14 +67,19 @@ def adapted(formula: Any, family: str, **options: Any) -> tuple[Any, Any, Any]:
 MODELS = [
     (bambi.Formula("y ~ x + s", "sigma ~ whole + s"), "t", ["X", "y"]),
     ("rating ~ x + s", "cumulative", ["X", "rating"]),
-    ("rating ~ x + (1|g)", "cumulative", ["X", "rating", "g"]),
-    ("rating ~ whole", "sratio", ["X", "rating"]),
-    ("colour ~ x + s", "categorical", ["X", "colour"]),
-    ("count ~ x + s + offset(np.log(hours))", "negativebinomial", None),
-    ("p(late, trials) ~ whole + s", "binomial", None),
     ("censored(time, status) ~ x", "weibull", None),
-    ("count ~ x", "zero_inflated_poisson", ["X", "count"]),
-    ("y ~ x + (1 + whole|g)", "t", ["X", "y", "g", "whole"]),
+    *(
+        pytest.param(*model, marks=pytest.mark.slow)
+        for model in (
+            ("rating ~ x + (1|g)", "cumulative", ["X", "rating", "g"]),
+            ("rating ~ whole", "sratio", ["X", "rating"]),
+            ("colour ~ x + s", "categorical", ["X", "colour"]),
+            ("count ~ x + s + offset(np.log(hours))", "negativebinomial", None),
+            ("p(late, trials) ~ whole + s", "binomial", None),
+            ("count ~ x", "zero_inflated_poisson", ["X", "count"]),
+            ("y ~ x + (1 + whole|g)", "t", ["X", "y", "g", "whole"]),
+        )
+    ),
 ]
 
 
@@ -103,10 +108,10 @@ def test_density_names_and_export(formula, family, fields):
     ("formula", "family", "parent"),
     [
         ("y ~ x + s + whole", "t", "mu"),
-        ("colour ~ x + s", "categorical", "p"),
-        ("rating ~ x + s", "cumulative", "p"),
-        (bambi.Formula("y ~ x", "sigma ~ whole"), "t", "mu"),
-        ("y ~ x + (1|g)", "t", "mu"),
+        pytest.param("colour ~ x + s", "categorical", "p", marks=pytest.mark.slow),
+        pytest.param("rating ~ x + s", "cumulative", "p", marks=pytest.mark.slow),
+        pytest.param(bambi.Formula("y ~ x", "sigma ~ x"), "t", "mu", marks=pytest.mark.slow),
+        pytest.param("y ~ x + (1|g)", "t", "mu", marks=pytest.mark.slow),
     ],
 )
 def test_bambi_predicts_what_the_model_says(formula, family, parent):

@@ -11,6 +11,7 @@ over the coreset's rows, which are `pm.Data` like the weights: both can be repla
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -89,18 +90,30 @@ def _without_rows(model: PymcModel) -> Any:
 
 def _row_terms(model: PymcModel, exported: Any, rows: Mapping[str, Any]) -> list[Any]:
     """log p(x_i | free variables) of the coreset's rows, one vector for each observed variable."""
-    pymc = import_pymc()
     own = model.model
-    graphs = [
-        own[name]
-        if name in _names(own.potentials)
-        else pymc.logp(own[name], own.rvs_to_values[own[name]])
-        for name in model.likelihood_names
-    ]
-    inputs = _GivenRows(model, rows)
     replaced = {own[parameter.name]: exported[parameter.name] for parameter in model.parameters}
+    graphs = [_row_term(own, name, exported, replaced) for name in model.likelihood_names]
+    inputs = _GivenRows(model, rows)
     built = rebuild(graphs, replaced, inputs)
     return [term.sum(axis=tuple(range(1, term.ndim))) if term.ndim > 1 else term for term in built]
+
+
+def _row_term(own: Any, name: str, exported: Any, replaced: dict[Any, Any]) -> Any:
+    """The log density of one observed variable; what its graph is of comes into `replaced`."""
+    if name in _names(own.potentials):
+        return own[name]
+    observed = own[name]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return import_pymc().logp(observed, own.rvs_to_values[observed])
+    except NotImplementedError:
+        # Censored variables and the like have a density in the model's own values only.
+        for variable in own.free_RVs:
+            transform, mine = own.rvs_to_transforms[variable], exported[variable.name]
+            value = mine if transform is None else transform.forward(mine, *mine.owner.inputs)
+            replaced[own.rvs_to_values[variable]] = value
+        return own.logp(vars=[observed], sum=False)[0]
 
 
 class _GivenRows(RowInputs):
