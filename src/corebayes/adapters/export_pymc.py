@@ -18,14 +18,21 @@ from typing import Any
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
-from corebayes.adapters.mixed_parts import MixedParts, Positive, mixed_parts
+from corebayes.adapters.mixed_parts import MixedParts, Single, mixed_parts
 from corebayes.adapters.pymc import PymcModel, import_pymc
 from corebayes.adapters.pymc_graph import import_dispatch, rebuild, to_jax
 from corebayes.adapters.pymc_rows import RowInputs
 from corebayes.adapters.pymc_variables import initial_point
 from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, check_coreset
-from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT
+from corebayes.models.scale_prior import (
+    Beta,
+    Exponential,
+    Gamma,
+    HalfNormal,
+    HalfStudentT,
+    OnLine,
+)
 from corebayes.types import Array
 
 WEIGHTS, POTENTIAL = "coreset_weight", "coreset_log_likelihood"
@@ -92,28 +99,26 @@ def _row_terms(model: PymcModel, exported: Any, rows: Mapping[str, Any]) -> list
     """log p(x_i | free variables) of the coreset's rows, one vector for each observed variable."""
     own = model.model
     replaced = {own[parameter.name]: exported[parameter.name] for parameter in model.parameters}
-    graphs = [_row_term(own, name, exported, replaced) for name in model.likelihood_names]
+    graphs = [_row_term(own, name) for name in model.likelihood_names]
     inputs = _GivenRows(model, rows)
     built = rebuild(graphs, replaced, inputs)
     return [term.sum(axis=tuple(range(1, term.ndim))) if term.ndim > 1 else term for term in built]
 
 
-def _row_term(own: Any, name: str, exported: Any, replaced: dict[Any, Any]) -> Any:
-    """The log density of one observed variable; what its graph is of comes into `replaced`."""
+def _row_term(own: Any, name: str) -> Any:
+    """The log density of one observed variable or potential."""
     if name in _names(own.potentials):
         return own[name]
-    observed = own[name]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            return import_pymc().logp(observed, own.rvs_to_values[observed])
+            return import_pymc().logp(own[name], own.rvs_to_values[own[name]])
     except NotImplementedError:
-        # Censored variables and the like have a density in the model's own values only.
-        for variable in own.free_RVs:
-            transform, mine = own.rvs_to_transforms[variable], exported[variable.name]
-            value = mine if transform is None else transform.forward(mine, *mine.owner.inputs)
-            replaced[own.rvs_to_values[variable]] = value
-        return own.logp(vars=[observed], sum=False)[0]
+        raise ValueError(
+            f"PyMC gives the density of {name!r} (censored, truncated or the like) in its own "
+            "model only, so there is none to weight: use cb.sample(coreset), or to_numpyro of a "
+            "model written there"
+        ) from None
 
 
 class _GivenRows(RowInputs):
@@ -177,23 +182,24 @@ def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
         )
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
-        learned = parts.learned
-        constant = None if learned is None else _positive(learned)
+        constants = [_single(one) for one in parts.learned]
         eta = pymc.math.dot(pymc.Data("coreset_X", model.fixed_design(rows)), coefficients)
+        if (offset := model.offset(rows)) is not None:
+            eta = eta + pymc.Data("coreset_offset", offset)
         for effect, column in zip(parts.effects, parts.columns(rows), strict=True):
             axis = f"{model.terms[effect.term].group}__factor_dim"
             exported.add_coord(axis, list(effect.labels))
-            effects = pymc.Normal(effect.name, 0.0, _positive(effect.scale), dims=axis)
+            effects = pymc.Normal(effect.name, 0.0, _single(effect.scale), dims=axis)
             eta = eta + column * effects[groups[:, effect.term]]
         y = pymc.Data("coreset_y", model.family.exported_target(rows))
         weights = pymc.Data(WEIGHTS, coreset.weights)
-        terms = pymc.logp(parts.family(constant).in_pymc(pymc, eta), y)
+        terms = pymc.logp(parts.family(constants).in_pymc(pymc, eta), y)
         pymc.Potential(POTENTIAL, (weights * terms).sum())
     return exported
 
 
-def _positive(variable: Positive) -> Any:
-    """A positive variable of the model that is being made."""
+def _single(variable: Single) -> Any:
+    """A variable of one number of the model that is being made."""
     pymc, name = import_pymc(), variable.name
     match variable.prior:
         case HalfNormal(scale):
@@ -204,5 +210,9 @@ def _positive(variable: Positive) -> Any:
             return pymc.Gamma(name, alpha=shape, beta=rate)
         case Exponential(rate):
             return pymc.Exponential(name, lam=rate)
+        case Beta(a, b):
+            return pymc.Beta(name, alpha=a, beta=b)
+        case OnLine(mean, sd):
+            return pymc.Normal(name, mu=mean, sigma=sd)
         case prior:
             raise TypeError(f"PyMC has no form of the prior {prior!r}")

@@ -108,10 +108,11 @@ class Fitting:
         wide_mean, own_mean = theta[layout.wide_positions], theta[layout.own_positions]
         plain = _gaussian(layout, wide_mean, own_mean, total)
         shift_wide, shift_own = _solve(plain, total)
-        if isinstance(self.prior, ArrowPrior) and self.prior.prior.learned is not None:
-            # A logarithm: where there is hardly any curvature a step would leave all numbers.
-            constant = self.prior.prior.fixed.dim
-            shift_wide[constant] = np.clip(shift_wide[constant], -LONGEST, LONGEST)
+        if isinstance(self.prior, ArrowPrior) and self.prior.prior.learned:
+            # Logarithms: where there is hardly any curvature a step would leave all numbers.
+            start = self.prior.prior.fixed.dim
+            own = slice(start, start + len(self.prior.prior.learned))
+            shift_wide[own] = np.clip(shift_wide[own], -LONGEST, LONGEST)
         # The scales' gradient is no part of the step.
         touched = slice(0, layout.num_touched)
         decrement = float(total.wide[touched] @ shift_wide[touched] + np.sum(total.own * shift_own))

@@ -73,10 +73,9 @@ class ArrowPrior:
         own_wide = np.zeros((num_groups, q, p))
         wide_wide[: fixed.dim, : fixed.dim] = -fixed.precision
         gradient[: fixed.dim] = fixed.gradient(theta[: fixed.dim])
-        if self.prior.learned is not None:
-            u = theta[fixed.dim]
-            gradient[fixed.dim] = self.prior.learned.gradient(u)
-            wide_wide[fixed.dim, fixed.dim] = self.prior.learned.hessian(u)
+        for place, learned in enumerate(self.prior.learned, fixed.dim):
+            gradient[place] = learned.gradient(theta[place])
+            wide_wide[place, place] = learned.hessian(theta[place])
         for scaled in self.prior.scales:
             precision = np.exp(-2.0 * theta[scaled.place])
             gradient[scaled.effects] = -precision * theta[scaled.effects]
@@ -112,7 +111,7 @@ class ArrowPrior:
         own_wide[groups, effects, place] = entries[scaled.effects]
 
     def expected_log_density(self, gaussian: ArrowGaussian) -> float:
-        """E log π_0 with the scales where they are; a learned constant's at its mean."""
+        """E log π_0 with the scales where they are; learned constants' at their means."""
         theta, variances = gaussian.mean, np.empty(self.layout.dim)
         variances[self.layout.wide_positions] = gaussian.wide_variances
         variances[self.layout.own_positions] = gaussian.own_variances

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from corebayes.data.warn import warn
 from corebayes.models.rank import describe_deficiency
 from corebayes.types import Array, Block, Data, Indices
+
+# More different numbers are no categories.
+MOST_KINDS = 1000
 
 
 class Regression(Protocol):
@@ -24,7 +27,20 @@ class Regression(Protocol):
 
     def design(self, block: Block) -> Array: ...
 
+    @property
+    def kind(self) -> str:
+        """What messages call it; with the names, what tells one check from another."""
+        ...
+
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]: ...
+
+    def check_columns(self, block: Block) -> list[tuple[str, Array, NDArray[np.bool_], str]]:
+        """Of columns beside features and target: name, entries, which are bad, and the rule."""
+        ...
+
+    def survey_of(self, block: Block) -> Array:
+        """Numbers of which the different ones of all rows are wanted."""
+        ...
 
 
 def coefficient_names(data: Data, *, intercept: bool) -> tuple[str, ...]:
@@ -51,17 +67,29 @@ def coefficient_names(data: Data, *, intercept: bool) -> tuple[str, ...]:
     return (*names, "intercept")
 
 
+class Bad(NamedTuple):
+    """A number that the model has no density for."""
+
+    row: int
+    value: float
+    rule: str
+    column: str = ""
+    """Empty for the target."""
+
+
 class Seen(NamedTuple):
     """What was seen of the targets and, to know the rank, of the features of some rows."""
 
-    bad: tuple[int, float, str] | None
-    """The first row with an impossible target, the target, and what it should be."""
+    bad: Bad | None
+    """The first row with an impossible number."""
     lowest: float
     targets: Array
     """The first three different targets."""
     numbers: Indices
     """The first rows that have them."""
     gram: Array
+    kinds: Array
+    """The different numbers of the survey, sorted."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +103,12 @@ class Targets:
     rank: bool = True
     """Whether dependent columns are looked for."""
     block_rows: int = 4096
+    found: list[Array] = field(default_factory=list[Array])
+    """What the survey found, once it is over."""
 
     @property
     def key(self) -> Any:
-        return type(self.model), self.model.parameter_names
+        return type(self.model), self.model.kind, self.model.parameter_names
 
     def answer(self, block: Block, numbers: Indices) -> Seen:
         if block.counts is not None:
@@ -89,8 +119,9 @@ class Targets:
         with np.errstate(over="ignore", invalid="ignore"):
             gram = design.T @ design
         targets, first = _first_different(block.y)
-        bad = self._bad(block.y, numbers, np.inf)
-        return Seen(bad, float(block.y.min(initial=np.inf)), targets, numbers[first], gram)
+        bad = self._bad(block.y, numbers, np.inf) or self._bad_column(block, numbers)
+        kinds = np.empty(0) if bad else _few(np.unique(self.model.survey_of(block)))
+        return Seen(bad, float(block.y.min(initial=np.inf)), targets, numbers[first], gram, kinds)
 
     def merge(self, first: Seen, second: Seen) -> Seen:
         bad = first.bad
@@ -102,27 +133,44 @@ class Targets:
         numbers = np.append(first.numbers, second.numbers)[places]
         with np.errstate(over="ignore", invalid="ignore"):
             gram = first.gram + second.gram
-        return Seen(bad, min(first.lowest, second.lowest), targets, numbers, gram)
+        kinds = _few(np.union1d(first.kinds, second.kinds))
+        return Seen(bad, min(first.lowest, second.lowest), targets, numbers, gram, kinds)
 
     def conclude(self, answer: Seen | None, target_name: str) -> None:
         if answer is None:
             return
+        self.found.append(answer.kinds)
         if answer.bad is not None:
-            row, value, rule = answer.bad
+            row, value, rule, column = answer.bad
+            if column:
+                raise ValueError(f"row {row}, column {column!r}: {value!r} cannot be: {rule}")
             raise ValueError(
                 f"row {row}, column {target_name!r}: {value!r} is not a target "
-                f"of {type(self.model).__name__}: {rule}"
+                f"of {self.model.kind}: {rule}"
             )
         problem = self.rank and describe_deficiency(answer.gram, self.model.parameter_names)
         if problem:
             warn(f"{problem}: the data cannot tell these coefficients apart, only the prior does")
 
-    def _bad(self, y: Array, numbers: Indices, lowest: float) -> tuple[int, float, str] | None:
+    def _bad_column(self, block: Block, numbers: Indices) -> Bad | None:
+        found = [
+            Bad(int(numbers[np.argmax(bad)]), float(values[np.argmax(bad)]), rule, name)
+            for name, values, bad, rule in self.model.check_columns(block)
+            if np.any(bad)
+        ]
+        return min(found, default=None)
+
+    def _bad(self, y: Array, numbers: Indices, lowest: float) -> Bad | None:
         bad, rule = self.model.check_target(y, lowest)
         if not np.any(bad):
             return None
         first = int(np.argmax(bad))
-        return int(numbers[first]), float(y[first]), rule
+        return Bad(int(numbers[first]), float(y[first]), rule)
+
+
+def _few(kinds: Array) -> Array:
+    """So many that one can tell that they are too many."""
+    return kinds[:MOST_KINDS]
 
 
 def _first_different(y: Array) -> tuple[Array, Indices]:

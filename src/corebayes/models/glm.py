@@ -7,7 +7,7 @@ ask of it is on the class too, where it is there: names on the command line, a c
 line of Stan, the distribution in NumPyro and PyMC. This one is complete:
 
     @dataclass(frozen=True, kw_only=True, eq=False)
-    class ExponentialRegression(GLM):
+    class RateRegression(GLM):
         '''Waiting times with rate exp(η): ℓ = η − y exp(η).'''
 
         def log_density(self, eta, y, out):
@@ -28,15 +28,15 @@ line of Stan, the distribution in NumPyro and PyMC. This one is complete:
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corebayes.models import compiled
-from corebayes.models.base import NormalPriorModel
 from corebayes.models.design import Targets, coefficient_names
+from corebayes.models.family import Family, Jet, Row
 from corebayes.models.special import scratch
 from corebayes.types import Array, Block, Data
 
@@ -46,38 +46,13 @@ VALUES_AT_ONCE = 1 << 20
 COMPILED_FROM = 1024
 
 
-class LearnedJet(NamedTuple):
-    """A log density at (η, u) and its derivatives in both, u the log of a constant."""
-
-    value: Array
-    eta: Array
-    u: Array
-    eta_eta: Array
-    eta_u: Array
-    u_u: Array
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GLM(NormalPriorModel):
+class GLM(Family):
     """A regression whose potentials depend on a row through η = xᵀθ and y alone.
 
-    `intercept` appends a column of ones to X, as the last parameter.
+    With a constant that is to be learned, or columns that are no features, it is a family like any
+    other, and `bind` makes a regression of several predictors of it.
     """
-
-    learnable: ClassVar[str | None] = None
-    """The constant that may be a parameter instead, by its logarithm u: see `learned_jet`."""
-
-    intercept: bool = False
-
-    @property
-    def log_concave(self) -> bool:
-        """Whether ℓ'' ≤ 0 everywhere; a family without that property says so."""
-        return True
-
-    @property
-    def constants(self) -> dict[str, float]:
-        """The family's known constants, under the names of `stan`, in the order of the kernel."""
-        return {}
 
     @property
     def kernel(self) -> compiled.Kernel | None:
@@ -96,23 +71,6 @@ class GLM(NormalPriorModel):
             return None
         return self.kernel, self.slope_kernel
 
-    @property
-    def stan(self) -> str | None:
-        """The log density of row i in Stan, a function of y[i], eta[i] and the constants."""
-        return None
-
-    def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
-        """The distribution of y in NumPyro."""
-        raise NotImplementedError
-
-    def in_pymc(self, pymc: Any, eta: Any) -> Any:
-        """The distribution of y in PyMC."""
-        raise NotImplementedError
-
-    def exported_target(self, block: Block) -> NDArray[Any]:
-        """y as other libraries take it: labels and counts are whole numbers."""
-        return block.y if self.location_family else block.y.astype(np.int64)
-
     @abstractmethod
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         """ℓ(η, y) without terms free of η, into `out`, which may be `eta` itself.
@@ -124,31 +82,30 @@ class GLM(NormalPriorModel):
     def derivatives(self, eta: Array, y: Array, order: int = 3) -> tuple[Array, ...]:
         """The first `order` of ℓ', ℓ'' and ℓ''' in η, for any shapes that broadcast."""
 
-    def learned_log_density(self, eta: Array, u: Array, y: Array) -> Array:
-        """ℓ(η, y) with the learnable constant e^u, without terms free of both."""
-        raise NotImplementedError
+    def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
+        (eta,), y = at, self.own_target(row["y"])
+        eta, y = np.broadcast_arrays(eta, y)
+        return self.log_density(eta.copy(), y, np.empty(eta.shape))
 
-    def learned_jet(self, eta: Array, u: Array, y: Array) -> LearnedJet:
-        """The same with its derivatives in η and u."""
-        raise NotImplementedError
+    def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
+        first, *second = self.derivatives(at[0], self.own_target(row["y"]), order)
+        return Jet(self.log_likelihood(at, row), (first,), tuple((one,) for one in second))
 
-    def learned_log_base(self, y: Array) -> Array:
-        """The terms free of η and u that these leave out, shape (n,)."""
-        raise NotImplementedError
+    def row_base(self, row: Row) -> Array:
+        return self.log_base_of(row["y"])
 
     @abstractmethod
     def log_base_of(self, y: Array) -> Array:
         """The terms free of η that `log_density` leaves out, shape (n,)."""
 
-    @abstractmethod
-    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
-        """Which targets the family has no density for, and what they must be.
+    @property
+    def several(self) -> bool:
+        return bool(self.unknown or self.row_columns)
 
-        `lowest` is the smallest target of all earlier rows, infinite at the first.
-        """
-
-    def bind(self, data: Data) -> Self:
+    def bind(self, data: Data) -> Any:
         """This model for these rows. Cost: a pass over the rows, N·d² flops."""
+        if self.several:
+            return super().bind(data)
         bound = self.with_names(coefficient_names(data, intercept=self.intercept))
         data.check(Targets(bound))
         return bound
@@ -169,7 +126,23 @@ class GLM(NormalPriorModel):
 
     def target(self, block: Block) -> Array:
         """y in the family's own form, (n,)."""
-        return block.y
+        return self.own_target(block.y)
+
+    def own_target(self, y: Array) -> Array:
+        """The same of any targets."""
+        return y
+
+    def row(self, block: Block) -> Row:
+        """What the family sees of rows beside their predictors, (n, 1)."""
+        return {"y": block.y[:, None]} if "y" in block.fields else {}
+
+    def predictors(self, draws: Array, block: Block) -> tuple[Array, ...]:
+        """All predictors of the family at draws (S, d): η (n, S), then the known constants."""
+        constants = ((one, self.known(one)) for one in self.learnable)
+        known = (
+            np.full((1, 1), one.on_line(value)) for one, value in constants if value is not None
+        )
+        return (self.design(block) @ draws.T, *known)
 
     def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
         eta = np.matmul(self.design(block), draws.T, out=out)
@@ -225,11 +198,6 @@ class GLM(NormalPriorModel):
     def hessian(self, theta: Array, block: Block, weights: Array) -> Array:
         """∇² Σ_n w_n f_n(θ), without the prior, shape (d, d)."""
         return self.gradient_and_hessian(theta, block, weights)[1]
-
-    @property
-    def location_family(self) -> bool:
-        """Whether ℓ depends on y − η alone; then targets are real numbers and can be learned."""
-        return False
 
     def row_gradients(self, draws: Array, block: Block, coefficients: Array) -> dict[str, Array]:
         """Σ_s a_s ∇ f_n(θ_s) in the numbers of row n: X, and y in a location family.

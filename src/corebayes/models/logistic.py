@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel, exp, log1p_unit
+from corebayes.models.family import Row
 from corebayes.models.glm import GLM
+from corebayes.models.labels import check_labels, signs
 from corebayes.models.special import scratch, sigmoid_pair
 from corebayes.types import Array, Block
 
@@ -48,9 +51,14 @@ class LogisticRegression(GLM):
     def exported_target(self, block: Block) -> NDArray[Any]:
         return (self.target(block) > 0.0).astype(np.int64)
 
-    def target(self, block: Block) -> Array:
-        """Labels as ±1."""
-        return np.copysign(1.0, block.y - 0.5)
+    def own_target(self, y: Array) -> Array:
+        return signs(y)
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        return sigmoid_pair(at[0])[0]
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        return (rng.uniform(size=at[0].shape) < self.mean(at, row)).astype(np.float64)
 
     def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
         if self.compiled_kernel(len(block) * len(draws)) is not None:
@@ -76,15 +84,7 @@ class LogisticRegression(GLM):
         return np.zeros_like(y)
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
-        bad = ~((y == 1.0) | (y == 0.0) | (y == -1.0))
-        negatives = y[y < 1.0]
-        if np.any(bad) or negatives.size == 0:
-            return bad, "labels must be 0 and 1, or -1 and 1, or bool"
-        negative = lowest if lowest < 1.0 else negatives[0]
-        return (y < 1.0) & (y != negative), (
-            f"earlier rows have {negative:g} for the same class; "
-            "labels must be 0 and 1, or -1 and 1, not both"
-        )
+        return check_labels(y, lowest)
 
 
 def _minus_log_1p_exp2(x: Array) -> Array:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel, exp, log, log1p_slope
+from corebayes.models.family import Column, Row
 from corebayes.models.glm import GLM
 from corebayes.models.special import (
+    LAST_EXPONENT,
     log1p_exp_minus_abs,
     log_softplus,
     log_softplus_derivatives,
     scratch,
     sigmoid_pair,
+    softplus,
 )
 from corebayes.types import Array
 
-# Where the log link's exponential ends: e³⁰⁰ can still be squared and summed over any data.
-LAST_EXPONENT = 300.0
 # e^−η is less than half a unit in the last place of η beyond this.
 SOFTPLUS_IS_ETA = 34.0
+# NumPy draws no counts of a larger rate.
+LARGEST_RATE = 1e18
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,16 +37,22 @@ class PoissonRegression(GLM):
     λ = e^η with the "log" link. Beyond η = 300 the log link's rate goes on as its second-order
     Taylor polynomial there, e³⁰⁰(1 + t + t²/2) with t = η − 300, so that potentials stay finite
     and concave; no data have a rate of 10¹³⁰.
+
+    `exposure` names the column of X with the time or the population over which a row counts (or
+    gives its position): its logarithm is added to η, for the log link.
     """
 
     command_line = {"poisson": {"link": "softplus"}, "poisson-log": {"link": "log"}}  # noqa: RUF012
 
     link: Literal["softplus", "log"] = "softplus"
+    exposure: Column | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.link not in ("softplus", "log"):
             raise ValueError(f"link must be 'softplus' or 'log', got {self.link!r}")
+        if self.exposure is not None and self.link != "log":
+            raise ValueError("exposure multiplies the rate e^η: it needs link='log'")
 
     @property
     def kernel(self) -> Kernel | None:
@@ -65,6 +75,12 @@ class PoissonRegression(GLM):
     def in_pymc(self, pymc: Any, eta: Any) -> Any:
         rate = pymc.math.exp if self.link == "log" else pymc.math.log1pexp
         return pymc.Poisson.dist(mu=rate(eta))
+
+    def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
+        if self.link == "log":
+            return row["y"] * eta - xp.exp(eta)
+        rate = xp.softplus(eta)
+        return row["y"] * xp.log(rate) - rate
 
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         if self.link == "log":
@@ -96,6 +112,14 @@ class PoissonRegression(GLM):
 
         return -gammaln(y + 1.0)
 
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        if self.link == "log":
+            return _exponential(at[0], np.empty(at[0].shape))
+        return softplus(at[0])
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        return draw_counts(rng, self.mean(at, row))
+
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return not_counts(y), "counts must be 0, 1, 2, …"
 
@@ -104,6 +128,11 @@ def not_counts(y: Array) -> NDArray[np.bool_]:
     """Where y is not a finite whole number of at least zero."""
     finite = np.isfinite(y)
     return ~(finite & (y >= 0.0) & (np.floor(y) == y))
+
+
+def draw_counts(rng: np.random.Generator, rates: Array) -> Array:
+    """Poisson counts of these rates, cut at the largest that NumPy draws."""
+    return rng.poisson(np.minimum(rates, LARGEST_RATE)).astype(np.float64)
 
 
 def _exponential(eta: Array, out: Array) -> Array:

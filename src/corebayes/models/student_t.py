@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel, log1p
-from corebayes.models.glm import GLM, LearnedJet
+from corebayes.models.family import Constant, Jet, Row
+from corebayes.models.glm import GLM
+from corebayes.models.scale_prior import Gamma, HalfStudentT
 from corebayes.types import Array
 
 
@@ -26,8 +29,6 @@ class StudentTRegression(GLM):
     command_line = {"student-t": {}}  # noqa: RUF012
     flags = {"noise_sd": "scale", "df": "df"}  # noqa: RUF012
 
-    learnable = "scale"
-
     df: float = 4.0
     scale: float = 1.0
 
@@ -35,6 +36,11 @@ class StudentTRegression(GLM):
         super().__post_init__()
         check_positive(self.df, "df")
         check_positive(self.scale, "scale")
+
+    @property
+    def learnable(self) -> tuple[Constant, ...]:
+        # Gamma(2, 0.1) for the degrees of freedom: Juárez and Steel (2010), as in brms and Bambi.
+        return Constant("scale", HalfStudentT(4.0, 1.0)), Constant("df", Gamma(2.0, 0.1))
 
     @property
     def log_concave(self) -> bool:
@@ -90,37 +96,64 @@ class StudentTRegression(GLM):
         return first, second, 2.0 * first * (squared - 3.0 * width) * inverse**2
 
     def log_base_of(self, y: Array) -> Array:
-        from scipy.special import betaln
+        return np.full_like(y, _log_height(np.array(self.df)) - np.log(self.scale))
 
-        # B(df/2, ½) √df scale is the normaliser of the density.
-        constant = betaln(0.5 * self.df, 0.5) + 0.5 * np.log(self.df) + np.log(self.scale)
-        return np.full_like(y, -constant)
+    def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
+        eta, u, v = at
+        df = np.exp(v)
+        squares = np.square((row["y"] - eta) * np.exp(-u)) / df
+        return -u + _log_height(df) - 0.5 * (df + 1.0) * np.log1p(squares)
 
-    def learned_log_density(self, eta: Array, u: Array, y: Array) -> Array:
-        squares = np.square(y - eta) * np.exp(-2.0 * u)
-        return -u - 0.5 * (self.df + 1.0) * np.log1p(squares / self.df)
+    def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
+        from scipy.special import digamma, polygamma
 
-    def learned_jet(self, eta: Array, u: Array, y: Array) -> LearnedJet:
-        residual, width = y - eta, self.df * np.exp(2.0 * u)
+        eta, u, v = at
+        residual, df = row["y"] - eta, np.exp(v)
+        width = df * np.exp(2.0 * u)
         inverse = 1.0 / (width + residual**2)
-        slope = (self.df + 1.0) * residual * inverse
+        slope = (df + 1.0) * residual * inverse
+        # With q = r²/w: log(1 + q), and q/(1 + q)
+        bulge, share = np.log1p(residual**2 / width), residual**2 * inverse
+        half = 0.5 * df
+        digammas = digamma(half) - digamma(half + 0.5)
+        of_df = -0.5 - half * (digammas + bulge) + 0.5 * (df + 1.0) * share
+        value = -u + _log_height(df) - 0.5 * (df + 1.0) * bulge
+        first = slope, residual * slope - 1.0, of_df
+        if order == 1:
+            return Jet(value, first)
         # ∂/∂u of the slope: −2 w (df + 1) r / (w + r²)²
         bent = -2.0 * width * inverse * slope
-        return LearnedJet(
-            self.learned_log_density(eta, u, y),
-            slope,
-            residual * slope - 1.0,
-            (self.df + 1.0) * (residual**2 - width) * inverse**2,
-            bent,
-            residual * bent,
+        # ∂/∂v of the slope, v = log df, and w grows with df
+        turned = (df * residual - width * slope) * inverse
+        trigammas = polygamma(1, half) - polygamma(1, half + 0.5)
+        twice = -half * (digammas + half * trigammas + bulge) + df * share
+        second = (
+            ((df + 1.0) * (residual**2 - width) * inverse**2,),
+            (bent, residual * bent),
+            (turned, residual * turned, twice - 0.5 * (df + 1.0) * share * (1.0 - share)),
         )
+        return Jet(value, first, second)
 
-    def learned_log_base(self, y: Array) -> Array:
-        # What `log_base_of` has at a scale of one.
-        return replace(self, scale=1.0).log_base_of(y)
+    def row_base(self, row: Row) -> Array:
+        return np.zeros_like(row["y"])
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        """η, where df > 1; there is no mean otherwise."""
+        return np.where(at[2] > 0.0, at[0], np.nan)
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        eta, u, v = at
+        return eta + np.exp(u) * rng.standard_t(np.broadcast_to(np.exp(v), eta.shape))
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return ~np.isfinite(y), "targets must be finite numbers"
+
+
+def _log_height(df: Array) -> Array:
+    """log of the density at its middle, for a scale of one: 1 / (√df B(df/2, ½))."""
+    from scipy.special import betaln
+
+    return -np.asarray(betaln(0.5 * df, 0.5), dtype=np.float64) - 0.5 * np.log(df)
 
 
 def student_t_kernel(eta: Array, y: Array, df: float, scale: float, t: Array, _: Array) -> None:

@@ -20,6 +20,9 @@ class Progress:
     def show(self, size: int, kl: Estimate | None, rows_per_second: float) -> None:
         """How far it is."""
 
+    def note(self, text: str) -> None:
+        """One line above the bar."""
+
 
 class Bar(Progress):
     """Size, KL, rows per second and time left, by rich, on standard error."""
@@ -49,6 +52,9 @@ class Bar(Progress):
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
+
+    def note(self, text: str) -> None:
+        self._bar.console.print(text, markup=False, highlight=False)
 
     def show(self, size: int, kl: Estimate | None, rows_per_second: float) -> None:
         self._bar.update(
