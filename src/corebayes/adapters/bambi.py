@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from corebayes.adapters.pymc import PymcModel, adapt
 from corebayes.adapters.pymc_variables import initial_point
 from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, check_coreset
+from corebayes.extras import import_extra
 from corebayes.models import GLM, MixedRegression
 from corebayes.rows import Rows
 from corebayes.types import Array
@@ -67,6 +67,8 @@ def from_bambi(model: Any) -> tuple[BambiModel | MixedRegression | GLM, Rows]:
     columns as they are, as `model.fit` gives it and `model.predict` takes it.
     """
     import_bambi()
+    if not hasattr(model, "response_component"):
+        raise TypeError(f"from_bambi takes a Bambi model, got {model!r}")
     if not model.built:
         model.build()
     built_in = built_in_from_bambi(model)
@@ -135,11 +137,7 @@ def to_bambi(coreset: Coreset, model: Any = None) -> Any:
 def import_bambi() -> Any:
     """bambi, or an error that says what to install."""
     import_jax("bambi")
-    try:
-        return importlib.import_module("bambi")
-    except ImportError as error:
-        error.add_note('Bambi models need bambi: pip install "corebayes[bambi]"')
-        raise
+    return import_extra("bambi", "Bambi models need", "bambi")
 
 
 def _again(model: Any) -> BambiModel:

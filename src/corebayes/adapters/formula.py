@@ -193,6 +193,8 @@ def _spread(rows: Rows) -> float:
 
 
 def _family(family: str | GLM, prior: Normal | None, options: dict[str, Any]) -> GLM:
+    if isinstance(family, type):
+        raise TypeError(f"family must be an object: write {family.__name__}(), with parentheses")
     if not isinstance(family, str):
         if prior is not None or options:
             given = ", ".join([*options, *(["prior"] if prior else [])])

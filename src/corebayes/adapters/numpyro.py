@@ -28,6 +28,7 @@ from corebayes.adapters.numpyro_trace import (
 )
 from corebayes.adapters.rows_check import check_rows_alone
 from corebayes.adapters.tracing import TRACING
+from corebayes.extras import import_extra
 from corebayes.rows import Rows
 from corebayes.types import Block
 
@@ -44,6 +45,8 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[
     The parameters are NumPyro's unconstrained ones; `sample` gives the model's own.
     """
     import_numpyro()
+    if not callable(model):
+        raise TypeError(f"from_numpyro takes a function that is a NumPyro model, got {model!r}")
     arguments, structure = _read(model, candidates(model, args, kwargs))
     arrays = arguments.row_arrays()
     data = as_rows(arrays)
@@ -113,11 +116,7 @@ class NumpyroModel(JaxModel):
 
 def import_numpyro() -> Any:
     """numpyro, or an error that says what to install."""
-    try:
-        return importlib.import_module("numpyro")
-    except ImportError as error:
-        error.add_note('NumPyro models need numpyro: pip install "corebayes[numpyro]"')
-        raise
+    return import_extra("numpyro", "NumPyro models need", "numpyro")
 
 
 def typed_rows(rows: Mapping[str, Any], fields: tuple[Field, ...]) -> dict[str, Any]:

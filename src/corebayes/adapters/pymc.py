@@ -31,6 +31,7 @@ from corebayes.adapters.pymc_variables import (
 )
 from corebayes.adapters.rows_check import check_rows_alone
 from corebayes.adapters.tracing import one_at_a_time
+from corebayes.extras import import_extra
 from corebayes.rows import Rows
 
 Adapting = TypeVar("Adapting", bound="PymcModel")
@@ -261,11 +262,7 @@ class PymcModel(JaxModel):
 
 def import_pymc() -> Any:
     """pymc, or an error that says what to install."""
-    try:
-        return importlib.import_module("pymc")
-    except ImportError as error:
-        error.add_note('PyMC models need pymc: pip install "corebayes[pymc]"')
-        raise
+    return import_extra("pymc", "PyMC models need", "pymc")
 
 
 def _again(model: Any) -> PymcModel:

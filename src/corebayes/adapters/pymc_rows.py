@@ -107,10 +107,11 @@ class RowInputs:
     def _known(self, leaf: Any, values: NDArray[Any]) -> KnownArray | None:
         if leaf in self.names:
             return None
+        there = () if leaf.name else (KnownArray(a, name, a) for name, a in self.arrays.items())
         # PyTensor takes axes of length one away, and puts them in.
         shapes = (
             (one, values.reshape(one.values.shape))
-            for one in self.known
+            for one in (*self.known, *there)
             if one.values.size == values.size
         )
         return next((one for one, same in shapes if _equal(one.values, same)), None)
@@ -139,12 +140,9 @@ class RowInputs:
         return tensor.switch(tensor.le(field, -largest), -infinity, signed)
 
     def _name(self, leaf: Any, values: NDArray[Any]) -> str:
-        """The leaf's name. An array that is there already is one field; others are numbered."""
+        """The leaf's name, numbered where another array has it."""
         if leaf in self.names:
             return self.names[leaf]
-        same = (name for name, array in self.arrays.items() if _equal(array, values))
-        if not leaf.name and (found := next(same, None)):
-            return found
         wanted = leaf.name or self.callers.get(leaf) or "column"
         name, number = wanted, 1
         while name in self.arrays and not _equal(self.arrays[name], values):
