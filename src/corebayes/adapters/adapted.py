@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.data.arrays import ArrayData
+from corebayes.files.markup import model_html
 from corebayes.models.structure import Structure
 from corebayes.rows import Rows, open_rows
 from corebayes.types import Array, Block, Data
@@ -111,6 +112,9 @@ class AdaptedModel(ABC):
         found = f"{self.dim:,} unconstrained parameters"
         found = found if structure is None else structure.describe()
         return f"{type(self).__name__}({names}; {found})"
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from typer import Option
 import corebayes as cb
 from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
+from corebayes.cli import check as checks
 from corebayes.cli import compose, exact
 from corebayes.cli import laplace as laplaces
 from corebayes.cli import predict as predictions
@@ -255,6 +256,7 @@ for example, command in exact.COMMANDS.items():
     app.command(epilog=example)(command)
 app.command(epilog=laplaces.EXAMPLE)(laplaces.laplace)
 app.command(epilog=predictions.EXAMPLE)(predictions.predict)
+app.command(epilog=checks.EXAMPLE)(checks.check)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 

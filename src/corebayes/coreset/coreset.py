@@ -10,6 +10,7 @@ from typing import Any
 
 from corebayes.coreset.check import check_parts
 from corebayes.coreset.files import write_coreset
+from corebayes.coreset.shown import plot, to_frame, to_html
 from corebayes.coreset.sources import Source, origins_of, sources_of
 from corebayes.types import Array, Block, Indices, Model, WeightedPoints
 
@@ -70,6 +71,20 @@ class Coreset:
     def __repr__(self) -> str:
         name = type(self.model).__name__
         return f"Coreset({self.size} of {self.num_rows:,} rows, {name}; stopped: {self.reason})"
+
+    def to_frame(self) -> Any:
+        """A pandas frame: `row_id` (numbered from 0), `weight`, and the columns of the rows, which
+        for a coreset of a formula are those that the formula was given, as far as they can be read
+        off its own."""
+        return to_frame(self)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Two pictures by matplotlib, on these two `axes` or new ones, which are returned: the
+        weights, largest first, and the rows in two of their columns, with areas as weights."""
+        return plot(self, axes)
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a Parquet table of the rows and their weights; see `corebayes.load`."""
