@@ -201,9 +201,19 @@ class Family(NormalPriorModel):
         """The distribution of y in PyMC."""
         raise NotImplementedError
 
+    @property
+    def has_distribution(self) -> bool:
+        """Whether other libraries have a distribution of y, or else `in_arrays` only."""
+        return type(self).in_numpyro is not Family.in_numpyro
+
+    @property
+    def measured(self) -> bool:
+        """Whether targets are real numbers, and not labels or counts."""
+        return self.location_family
+
     def exported_target(self, block: Block) -> NDArray[Any]:
         """y as other libraries take it: labels and counts are whole numbers."""
-        return block.y if self.location_family else block.y.astype(np.int64)
+        return block.y if self.measured else block.y.astype(np.int64)
 
     # What follows.
 
