@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import math
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
+
+# Beyond it Φ(x) is hardly a number any more, and its asymptotic series exact to ten digits.
+FAR = -30.0
 
 
 def of_jax() -> Any:
@@ -30,7 +34,6 @@ def of_jax() -> Any:
 def of_pytensor() -> Any:
     """The same of pytensor."""
     tensor: Any = importlib.import_module("pytensor.tensor")
-    densities: Any = importlib.import_module("pymc.distributions.dist_math")
     return SimpleNamespace(
         exp=tensor.exp,
         log=tensor.log,
@@ -40,6 +43,17 @@ def of_pytensor() -> Any:
         logaddexp=tensor.logaddexp,
         expit=tensor.sigmoid,
         gammaln=tensor.gammaln,
-        log_ndtr=partial(densities.normal_lcdf, 0.0, 1.0),
+        log_ndtr=partial(_log_ndtr, tensor),
         softplus=tensor.softplus,
     )
+
+
+def _log_ndtr(tensor: Any, x: Any) -> Any:
+    """log Φ(x), which pytensor has in no form that every backend knows."""
+    near = tensor.maximum(x, FAR)
+    # Φ(x) = ½ erfc(−x/√2), and its asymptotic series where that is no number any more
+    middle = tensor.log(0.5 * tensor.erfc(-near / math.sqrt(2.0)))
+    square = tensor.minimum(x, FAR) ** -2.0
+    series = tensor.log1p(-square * (1.0 - square * (3.0 - 15.0 * square)))
+    tail = -0.5 / square + 0.5 * tensor.log(square) - 0.5 * math.log(2.0 * math.pi) + series
+    return tensor.switch(x < FAR, tail, middle)
