@@ -80,9 +80,9 @@ def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], 
         declared.append(f"real{kinds[name]} {name};")
         data[name] = value
     if (offset := model.offset(rows)) is not None:
-        declared.append("vector[M] offset;")
-        data["offset"] = offset.tolist()
-        predictor.append(f"eta += {'offset' if linear == 1 else f'rep_matrix(offset, {linear})'};")
+        declared.append("vector[M] added;")
+        data["added"] = offset.tolist()
+        predictor.append(f"eta += {'added' if linear == 1 else f'rep_matrix(added, {linear})'};")
     for number, labels in enumerate(model.group_labels, 1):
         named = _comment(model.terms[number - 1].group)
         declared += [
