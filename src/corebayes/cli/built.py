@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from corebayes.cli.options import make_console, print_json
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, GroupCoreset
 
 
 def described(coreset: Coreset, out: Path) -> dict[str, Any]:
@@ -22,6 +22,7 @@ def described(coreset: Coreset, out: Path) -> dict[str, Any]:
         "out": str(out),
         "size": coreset.size,
         "num_rows": coreset.num_rows,
+        "unit": "groups" if isinstance(coreset, GroupCoreset) else "rows",
         "total_count": coreset.total_count,
         "model": type(coreset.model).__name__,
         "parameters": list(coreset.model.parameter_names),
@@ -39,8 +40,8 @@ def print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
         print_json(**description)
         return
     console = make_console()
-    size, num_rows = description["size"], description["num_rows"]
-    console.print(f"{size:,} of {num_rows:,} rows are in {description['out']}", style="bold")
+    size, num_rows, unit = (description[name] for name in ("size", "num_rows", "unit"))
+    console.print(f"{size:,} of {num_rows:,} {unit} are in {description['out']}", style="bold")
     console.print(f"  model    {description['model']}, {len(description['parameters'])} parameters")
     console.print(f"  stopped  {description['reason']}", soft_wrap=True)
     if description["kl"] is not None:
