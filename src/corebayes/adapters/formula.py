@@ -9,12 +9,12 @@ as Python: see `corebayes.formula`.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from corebayes.adapters.family_names import ALIASES, family_named
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows
 from corebayes.formula.stored import design_from_data
@@ -22,33 +22,14 @@ from corebayes.models import (
     GroupTerm,
     HalfNormal,
     HalfStudentT,
-    LinearRegression,
-    LogisticRegression,
     MixedRegression,
-    NegativeBinomialRegression,
     Normal,
-    PoissonRegression,
-    StudentTRegression,
+    OrdinalRegression,
 )
-from corebayes.models.glm import GLM
+from corebayes.models.family import Family
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.rows import Rows
 
-FAMILIES: dict[str, Callable[..., GLM]] = {
-    "logistic": LogisticRegression,
-    "poisson": PoissonRegression,
-    "linear": LinearRegression,
-    "student-t": StudentTRegression,
-    "negative-binomial": NegativeBinomialRegression,
-}
-# What Bambi and R call them; there the noise or the dispersion is always unknown.
-ALIASES = {
-    "bernoulli": "logistic",
-    "binomial": "logistic",
-    "gaussian": "linear",
-    "t": "student-t",
-    "negativebinomial": "negative-binomial",
-}
 # Rows whose spread says how wide the default prior of a standard deviation is.
 SPREAD_ROWS = 10_000
 
@@ -57,19 +38,20 @@ def from_formula(
     formula: str,
     frame: Any,
     *,
-    family: str | GLM = "logistic",
+    family: str | Family = "logistic",
     prior: Normal | None = None,
     group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
     learned: ScalePrior | Mapping[str, ScalePrior] | None = None,
     counts: str | None = None,
     **options: Any,
-) -> tuple[GLM | MixedRegression, Rows]:
+) -> tuple[Family | MixedRegression, Rows]:
     """The pair (model, data) for `build` and everything after it, from a formula and a frame.
 
     `frame` is a pandas or polars frame or an Arrow table; `family` a name (logistic, poisson,
-    linear, student-t, negative-binomial; `options` are the model's arguments, such as
-    `link="log"` or `noise_sd=0.5`) or a model of one's own. Bambi's and R's names are understood
-    too: bernoulli, binomial, gaussian, t, negativebinomial. `counts` names a column that says how
+    linear, student-t, negative-binomial, gamma, beta, binomial, ordinal, categorical, weibull, …;
+    `options` are the model's arguments, such as `link="log"` or `noise_sd=0.5`) or a model of one's
+    own. Bambi's and R's names are understood too: bernoulli, gaussian, t, negativebinomial,
+    cumulative, hurdle_poisson, …. `counts` names a column that says how
     often a row counts. The intercept is a column of the design like any other. A missing
     value is an error that names its row. `certify(coreset, frame)` finds its columns again.
 
@@ -92,25 +74,28 @@ def from_formula(
 
 
 def mixed(
-    family: GLM,
+    family: Family,
     rows: Rows,
     *,
     group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
     learned: ScalePrior | Mapping[str, ScalePrior] | None = None,
     unsaid: bool = False,
     named: bool = False,
-) -> GLM | MixedRegression:
+) -> Family | MixedRegression:
     """The family with the group terms of the rows' design; the family alone if nothing is mixed.
 
     Nobody said what the family's constant is if `unsaid`. It is learned then where there are group
     terms, and where the family was `named` as by those who always learn it.
     """
     design = design_from_data(rows.design)
+    # Cutpoints are the intercepts.
+    apart = [name for name in ("Intercept",) if isinstance(family, OrdinalRegression)]
+    apart = [*design.slope_names, *(name for name in apart if name in design.fixed_names)]
     if learned is None and unsaid and (named or design.groups) and family.learnable:
         learned = _default_learned(family, rows)
     if group_sd is not None and not design.groups:
         raise ValueError("group_sd is for formulas with group terms such as (1 | g)")
-    if not design.groups and learned is None:
+    if not design.groups and learned is None and apart == list(design.slope_names):
         return family
     default = HalfNormal(_spread(rows) if family.location_family else 1.0)
     priors: Mapping[str, ScalePrior] = (
@@ -135,9 +120,7 @@ def mixed(
             design.groups, design.group_names, design.effects, strict=True
         )
     ]
-    return MixedRegression(
-        family=family, terms=terms, learned=learned, slopes_only=design.slope_names
-    )
+    return MixedRegression(family=family, terms=terms, learned=learned, slopes_only=apart)
 
 
 def _effect_names(design: Design) -> list[str]:
@@ -148,7 +131,7 @@ def _effect_names(design: Design) -> list[str]:
     ]
 
 
-def _default_learned(model: GLM, rows: Rows) -> ScalePrior:
+def _default_learned(model: Family, rows: Rows) -> ScalePrior:
     return HalfStudentT(4.0, _spread(rows)) if model.location_family else HalfNormal(1.0)
 
 
@@ -159,7 +142,7 @@ def _spread(rows: Rows) -> float:
     return deviation if deviation > 0.0 and np.isfinite(deviation) else 1.0
 
 
-def _family(family: str | GLM, prior: Normal | None, options: dict[str, Any]) -> GLM:
+def _family(family: str | Family, prior: Normal | None, options: dict[str, Any]) -> Family:
     if not isinstance(family, str):
         if prior is not None or options:
             given = ", ".join([*options, *(["prior"] if prior else [])])
@@ -170,12 +153,4 @@ def _family(family: str | GLM, prior: Normal | None, options: dict[str, Any]) ->
                 "without intercept=True"
             )
         return family
-    name = ALIASES.get(family, family)
-    if name not in FAMILIES:
-        near = difflib.get_close_matches(family, [*FAMILIES, *ALIASES], n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(
-            f"there is no family {family!r}; {hint}There are {', '.join(FAMILIES)}, and as Bambi "
-            f"and R call them {', '.join(ALIASES)}"
-        )
-    return FAMILIES[name](**options, **({} if prior is None else {"prior": prior}))
+    return family_named(family, {**options, **({} if prior is None else {"prior": prior})})

@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 
 from corebayes.models.base import NormalPriorModel
 from corebayes.models.scale_prior import OnLine, ScalePrior
+from corebayes.models.unbound import Unbound
 from corebayes.models.variables import Scale, Variable
 from corebayes.types import Array, Block, Data
 
@@ -96,7 +97,7 @@ class Jet(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Family(NormalPriorModel):
+class Family(Unbound, NormalPriorModel):
     """A regression known by the density of y given its predictors.
 
     `intercept` appends a column of ones to X, as the last coefficient. `offset` names a column of
