@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.deadline import check_time
+from corebayes.extras import import_extra
 from corebayes.models.compiled_density import copy_address
 from corebayes.samplers.density import Callback, Pointer
 from corebayes.types import Array
@@ -40,11 +41,7 @@ def import_quietly(name: str, what: str) -> Any:
     """A library of the extra for sampling. Their imports warn about other libraries' futures."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            return importlib.import_module(name)
-        except ImportError as error:
-            error.add_note(f'{what} needs {name}: pip install "corebayes[sample]"')
-            raise
+        return import_extra(name, f"{what} needs", "sample")
 
 
 def run_chain(density: Callback | Pointer, chain: Chain, options: dict[str, Any]) -> Any:
