@@ -50,8 +50,8 @@ class _Behind:
     total_count: float = 0.0
     num_dropped: int = 0
     checked: bool = False
-    asked: set[Any] = field(default_factory=set[Any])
-    """Keys of the models' questions that were answered well."""
+    asked: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    """What models' questions concluded that were answered well, by their keys."""
     wanted: Indices = field(default_factory=no_rows)
     kept: Kept | None = None
 
@@ -177,9 +177,12 @@ class Rows:
                 self._conclude(found)
                 answer = found.more
         if question is not None:
-            question.conclude(answer, self.target_name)
-            behind.asked.add(question.key)
+            behind.asked[question.key] = question.conclude(answer, self.target_name)
         return self
+
+    def learn(self, question: RowCheck) -> Any:
+        """What a model's question concludes: `check`, in whose pass it is asked."""
+        return self.check(question)._behind.asked[question.key]
 
     def _conclude(self, found: Found) -> None:
         behind = self._behind

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.data.warn import warn
+from corebayes.models.moments import Moments
 from corebayes.models.rank import describe_deficiency
 from corebayes.types import Array, Block, Data, Indices
 
@@ -23,6 +24,8 @@ class Regression(Protocol):
     def parameter_names(self) -> tuple[str, ...]: ...
 
     def design(self, block: Block) -> Array: ...
+
+    def target(self, block: Block) -> Array: ...
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]: ...
 
@@ -62,13 +65,36 @@ class Seen(NamedTuple):
     numbers: Indices
     """The first rows that have them."""
     gram: Array
+    moments: Moments
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """A regression that knows its columns and not yet its prior."""
+
+    family: Any
+    parameter_names: tuple[str, ...]
+
+    @property
+    def dim(self) -> int:
+        return len(self.parameter_names)
+
+    def design(self, block: Block) -> Array:
+        return self.family.design(block)
+
+    def target(self, block: Block) -> Array:
+        return self.family.target(block)
+
+    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
+        return self.family.check_target(y, lowest)
 
 
 @dataclass(frozen=True)
 class Targets:
     """Refuses the first row with an impossible target; warns once of dependent columns.
 
-    Rows that count zero times are passed over. Cost: N·d² flops.
+    What is learned are the moments of columns and target. Rows that count zero times are passed
+    over. Cost: N·d² flops.
     """
 
     model: Regression
@@ -78,19 +104,26 @@ class Targets:
 
     @property
     def key(self) -> Any:
-        return type(self.model), self.model.parameter_names
+        return self._family_type, self.model.parameter_names
+
+    @property
+    def _family_type(self) -> type[Any]:
+        family: Any = getattr(self.model, "family", self.model)
+        return type(family)
 
     def answer(self, block: Block, numbers: Indices) -> Seen:
         if block.counts is not None:
             counted = np.flatnonzero(block.counts > 0.0)
             block, numbers = block.take(counted), numbers[counted]
-        design = self.model.design(block) if self.rank else np.empty((0, self.model.dim))
+        design = self.model.design(block)
         # A feature too large to square says nothing about rank: see describe_deficiency.
         with np.errstate(over="ignore", invalid="ignore"):
-            gram = design.T @ design
+            gram = design.T @ design if self.rank else np.zeros((0, 0))
         targets, first = _first_different(block.y)
         bad = self._bad(block.y, numbers, np.inf)
-        return Seen(bad, float(block.y.min(initial=np.inf)), targets, numbers[first], gram)
+        moments = Moments.of(design, self.model.target(block), block.counts)
+        lowest = float(block.y.min(initial=np.inf))
+        return Seen(bad, lowest, targets, numbers[first], gram, moments)
 
     def merge(self, first: Seen, second: Seen) -> Seen:
         bad = first.bad
@@ -102,20 +135,22 @@ class Targets:
         numbers = np.append(first.numbers, second.numbers)[places]
         with np.errstate(over="ignore", invalid="ignore"):
             gram = first.gram + second.gram
-        return Seen(bad, min(first.lowest, second.lowest), targets, numbers, gram)
+        lowest, moments = min(first.lowest, second.lowest), first.moments.plus(second.moments)
+        return Seen(bad, lowest, targets, numbers, gram, moments)
 
-    def conclude(self, answer: Seen | None, target_name: str) -> None:
+    def conclude(self, answer: Seen | None, target_name: str) -> Moments | None:
         if answer is None:
-            return
+            return None
         if answer.bad is not None:
             row, value, rule = answer.bad
             raise ValueError(
                 f"row {row}, column {target_name!r}: {value!r} is not a target "
-                f"of {type(self.model).__name__}: {rule}"
+                f"of {self._family_type.__name__}: {rule}"
             )
         problem = self.rank and describe_deficiency(answer.gram, self.model.parameter_names)
         if problem:
             warn(f"{problem}: the data cannot tell these coefficients apart, only the prior does")
+        return answer.moments
 
     def _bad(self, y: Array, numbers: Indices, lowest: float) -> tuple[int, float, str] | None:
         bad, rule = self.model.check_target(y, lowest)

@@ -28,16 +28,20 @@ line of Stan, the distribution in NumPyro and PyMC. This one is complete:
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models import compiled
 from corebayes.models.base import NormalPriorModel
-from corebayes.models.design import Targets, coefficient_names
+from corebayes.models.default_prior import by_name, stated_priors
+from corebayes.models.design import NamedColumns, Targets, coefficient_names
+from corebayes.models.prior import Normal
 from corebayes.models.special import scratch
+from corebayes.models.stated_prior import StatedPriors
 from corebayes.types import Array, Block, Data
 
 # Values of η held at once in a sum over rows, 8 MB; a block of a pass is smaller.
@@ -147,11 +151,36 @@ class GLM(NormalPriorModel):
         `lowest` is the smallest target of all earlier rows, infinite at the first.
         """
 
-    def bind(self, data: Data) -> Self:
-        """This model for these rows. Cost: a pass over the rows, N·d² flops."""
-        bound = self.with_names(coefficient_names(data, intercept=self.intercept))
-        data.check(Targets(bound))
-        return bound
+    in_general: ClassVar[Callable[..., Any] | None] = None
+    """Binds what is more than a Normal prior and known constants; `mixed` says how."""
+
+    def bind(self, data: Data) -> Any:
+        """This model for these rows: itself, its prior on their scale; or, where a constant is
+        unknown or a prior is not Normal, the `MixedRegression` without group terms that it is.
+
+        Cost: a pass over the rows, N·d² flops.
+        """
+        names = coefficient_names(data, intercept=self.intercept)
+        if isinstance(self.prior, Normal):
+            bound = self.with_names(names)
+            data.check(Targets(bound))
+            return bound
+        chosen = self.prior
+        if isinstance(chosen, Mapping):
+            chosen = by_name(chosen, names)
+        moments = data.learn(Targets(NamedColumns(self, names)))
+        stated = stated_priors(self, chosen, names, moments, self.known_priors)
+        return self.with_priors(stated)
+
+    @property
+    def known_priors(self) -> StatedPriors | None:
+        """The priors that this model was bound with before, which stay."""
+        bound = self.bound
+        return None if bound is None or bound.given is not self.prior else bound.stated
+
+    def predictor_of_mean(self, mean: float, count: float) -> float:
+        """The η that goes with a mean of the target, of `count` rows; finite for any mean."""
+        return mean if self.location_family else 0.0
 
     def row_check(self) -> Targets:
         """The question whether every row has a target of this family."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel, exp, log1p_unit
 from corebayes.models.glm import GLM
-from corebayes.models.special import scratch, sigmoid_pair
+from corebayes.models.special import log_odds, scratch, sigmoid_pair
 from corebayes.types import Array, Block
 
 LOG2_E, LN_2 = float(np.log2(np.e)), float(np.log(2.0))
@@ -47,6 +47,9 @@ class LogisticRegression(GLM):
 
     def exported_target(self, block: Block) -> NDArray[Any]:
         return (self.target(block) > 0.0).astype(np.int64)
+
+    def predictor_of_mean(self, mean: float, count: float) -> float:
+        return log_odds(0.5 * (mean + 1.0), count)
 
     def target(self, block: Block) -> Array:
         """Labels as ±1."""

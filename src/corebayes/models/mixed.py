@@ -16,12 +16,15 @@ from typing import Any, Self
 
 import numpy as np
 
+from corebayes.models.default_prior import by_name, stated_priors
 from corebayes.models.design import Targets, coefficient_names
 from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE, Groups, GroupTerm
 from corebayes.models.mixed_design import BoundMixed, MixedDesign
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
+from corebayes.models.prior import GaussianPrior, Normal
 from corebayes.models.scale_prior import scale_prior_from_config
+from corebayes.models.stated_prior import StatedPriors
 from corebayes.models.structure import Jets, Touch
 from corebayes.models.variables import Variable, Variables
 from corebayes.types import Array, Block, Data, Indices
@@ -46,21 +49,35 @@ class MixedRegression(MixedDesign):
                     f"the data has no column {name!r}, which a group term needs; "
                     f"it has {', '.join(map(repr, columns[:10]))}"
                 )
-        prior = self.family.prior.bind(len(self.fixed_places(columns)) + self.family.intercept)
+        given, stated = self.family.prior, None
+        num_fixed = len(self.fixed_places(columns)) + self.family.intercept
+        # Names and design do not depend on the prior, which may depend on the rows.
+        prior = (given if isinstance(given, Normal) else Normal()).bind(num_fixed)
         ready = replace(self, bound=BoundMixed(columns, (), prior))
+        chosen = by_name(given, ready.fixed_names) if isinstance(given, Mapping) else given
         question = Groups(
             tuple(columns.index(term.group) for term in self.terms),
             tuple(term.group for term in self.terms),
             Targets(FixedPart(ready)),
         )
-        data.check(question)
+        moments = data.learn(question)
+        if not isinstance(chosen, Normal):
+            names = ready.fixed_names
+            stated = stated_priors(self.family, chosen, names, moments, self.known_priors)
+            prior = _all_normal(stated)
         for term, values in zip(self.terms, question.values, strict=True):
             _check_labels(term, values)
         values = tuple(
             found if term.labels is None else np.arange(float(len(term.labels)))
             for term, found in zip(self.terms, question.values, strict=True)
         )
-        return replace(self, bound=BoundMixed(columns, values, prior))
+        return replace(self, bound=BoundMixed(columns, values, prior, stated, given))
+
+    @property
+    def known_priors(self) -> StatedPriors | None:
+        """The priors that this model was bound with before, which stay."""
+        bound = self.bound
+        return None if bound is None or bound.given is not self.family.prior else bound.stated
 
     def row_check(self) -> Targets:
         """The question whether every row has a target of the family."""
@@ -208,6 +225,7 @@ class MixedRegression(MixedDesign):
             "learned": None if self.learned is None else self.learned.config(),
             "slopes_only": list(self.slopes_only),
             "columns": None if bound is None else list(bound.columns),
+            "priors": None if bound is None or bound.stated is None else bound.stated.config(),
             "values": None if bound is None else [values.tolist() for values in bound.values],
             "shown": None if self.shown is None else self.shown.config(),
         }
@@ -225,14 +243,21 @@ class MixedRegression(MixedDesign):
         if config["columns"] is None:
             return model
         columns = tuple(map(str, config["columns"]))
-        prior = family.prior.bind(len(model.fixed_places(columns)) + family.intercept)
+        num_fixed, stated = len(model.fixed_places(columns)) + family.intercept, None
+        if config.get("priors") is not None:
+            stated = StatedPriors.from_config(config["priors"])
+            prior = _all_normal(stated)
+            if prior.dim != num_fixed:
+                raise ValueError("its priors are not of its fixed effects")
+        else:
+            prior = (family.prior if isinstance(family.prior, Normal) else Normal()).bind(num_fixed)
         values = tuple(np.asarray(one, dtype=np.float64) for one in config["values"])
         for term, numbers in zip(model.terms, values, strict=True):
             if term.group not in columns or numbers.ndim != 1 or not np.all(np.diff(numbers) > 0.0):
                 raise ValueError("the groups of a term are not numbers of a column, in order")
             if term.labels is not None and len(term.labels) != numbers.size:
                 raise ValueError("a term has not as many labels as groups")
-        made = replace(model, bound=BoundMixed(columns, values, prior))
+        made = replace(model, bound=BoundMixed(columns, values, prior, stated, family.prior))
         shown = config["shown"]
         return (
             made if shown is None else replace(made, shown=Variables.from_config(shown, made.dim))
@@ -246,6 +271,10 @@ class FixedPart:
     model: MixedRegression
 
     @property
+    def family(self) -> GLM:
+        return self.model.family
+
+    @property
     def dim(self) -> int:
         return self.model.num_fixed
 
@@ -256,8 +285,17 @@ class FixedPart:
     def design(self, block: Block) -> Array:
         return self.model.fixed_design(block)
 
+    def target(self, block: Block) -> Array:
+        return self.model.family.target(block)
+
     def check_target(self, y: Array, lowest: float) -> Any:
         return self.model.family.check_target(y, lowest)
+
+
+def _all_normal(stated: StatedPriors) -> GaussianPrior:
+    normal = stated.normal
+    assert isinstance(normal, GaussianPrior)
+    return normal
 
 
 def _check_labels(term: GroupTerm, values: Array) -> None:

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.models.given_prior import Given
 from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE, GroupTerm, group_numbers
 from corebayes.models.prior import GaussianPrior
 from corebayes.models.scale_prior import ScalePrior
+from corebayes.models.stated_prior import StatedPriors
 from corebayes.models.structure import Effects, Structure, Touch
 from corebayes.models.variables import Variables
 from corebayes.types import Array, Block, Indices
@@ -27,6 +29,10 @@ class BoundMixed(NamedTuple):
     """The numbers of the groups of each term, sorted."""
     prior: GaussianPrior
     """Of the fixed effects."""
+    stated: StatedPriors | None = None
+    """The prior of each of them by name, where it is not one Normal for all."""
+    given: Given = None
+    """The family's `prior` that this was made of."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

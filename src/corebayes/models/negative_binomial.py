@@ -13,7 +13,7 @@ from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel, exp, log1p_unit
 from corebayes.models.glm import GLM, LearnedJet
 from corebayes.models.poisson import not_counts
-from corebayes.models.special import log1p_exp_minus_abs, scratch, sigmoid_pair
+from corebayes.models.special import log1p_exp_minus_abs, log_mean, scratch, sigmoid_pair
 from corebayes.types import Array
 
 
@@ -59,6 +59,9 @@ class NegativeBinomialRegression(GLM):
 
     def in_pymc(self, pymc: Any, eta: Any) -> Any:
         return pymc.NegativeBinomial.dist(mu=pymc.math.exp(eta), alpha=1.0 / self.dispersion)
+
+    def predictor_of_mean(self, mean: float, count: float) -> float:
+        return log_mean(mean, count)
 
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         r = 1.0 / self.dispersion

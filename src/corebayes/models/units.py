@@ -135,8 +135,8 @@ class UnitCheck:
     def merge(self, first: Any, second: Any) -> Any:
         return self.question.merge(first, second)
 
-    def conclude(self, answer: Any, target_name: str) -> None:
-        self.question.conclude(answer, target_name)
+    def conclude(self, answer: Any, target_name: str) -> Any:
+        return self.question.conclude(answer, target_name)
 
 
 def as_units(model: Any, template: Block) -> Model:
