@@ -48,7 +48,7 @@ def logistic() -> Coreset:
     X = rng.normal(size=(200_000, 10))
     theta = rng.normal(size=10)
     y = (rng.random(len(X)) < 1.0 / (1.0 + np.exp(-X @ theta))).astype(float)
-    return cb.build(cb.LogisticRegression(), (X, y), size=65, seed=0)
+    return cb.build(cb.LogisticRegression(prior=cb.Normal()), (X, y), size=65, seed=0)
 
 
 def grouped(num_rows: int = 3000, num_groups: int = 27) -> tuple[Any, ...]:

@@ -68,7 +68,7 @@ def test_build_writes_the_coreset_that_the_library_builds(call, table, source):
     code, out, err = call(f"build {source} {SOURCES[source]} {BUILD}")
     assert (code, err) == (0, "")
     assert f"8 of {NUM_ROWS} rows" in out and "coreset.parquet" in out
-    model = cb.LogisticRegression(intercept=True)
+    model = cb.LogisticRegression(intercept=True, prior=cb.Normal())
     expected = cb.build(model, table, target="y", counts="n", size=8, seed=3)
     written = cb.load("coreset.parquet")
     assert np.array_equal(written.indices, expected.indices)

@@ -111,7 +111,9 @@ def test_the_noise_of_a_mixed_linear_regression_is_learned(frame):
 def test_what_is_said_is_not_learned(frame):
     known = from_formula("delay ~ x + (1 | gate)", frame, family="gaussian", noise_sd=3.0)[0]
     assert known.learned is None and known.family.noise_sd == 3.0
-    own = from_formula("delay ~ x + (1 | gate)", frame, family=cb.LinearRegression())[0]
+    own = from_formula(
+        "delay ~ x + (1 | gate)", frame, family=cb.LinearRegression(noise_sd=1.0, prior=cb.Normal())
+    )[0]
     assert own.learned is None
     plain = from_formula("delay ~ x", frame, family="linear")[0]
     assert isinstance(plain, cb.LinearRegression)

@@ -61,7 +61,7 @@ def few_counts(rng: np.random.Generator) -> tuple[Any, np.ndarray, np.ndarray]:
 def many_rows(rng: np.random.Generator) -> tuple[Any, np.ndarray, np.ndarray]:
     X = rng.normal(size=(300, 5))
     y = (rng.random(300) < 1.0 / (1.0 + np.exp(-X @ np.arange(5.0) / 3.0))).astype(float)
-    return cb.LogisticRegression(), X, y
+    return cb.LogisticRegression(prior=cb.Normal()), X, y
 
 
 def posterior_of(make: Any) -> cb.Posterior:
@@ -130,7 +130,9 @@ def test_models_that_are_not_log_concave_are_for_nuts() -> None:
     X = rng.normal(size=(40, 2))
     data = open_rows((X, X @ [1.0, -2.0] + rng.standard_t(3, 40)))
     posterior = cb.Posterior(
-        cb.StudentTRegression().bind(data), data.take(np.arange(40)), np.ones(40)
+        cb.StudentTRegression(df=4.0, scale=1.0, prior=cb.Normal()).bind(data),
+        data.take(np.arange(40)),
+        np.ones(40),
     )
     drawn = cb.Automatic(num_tune=200).draw(rng, posterior, 400)
     assert drawn.how == "NUTS, 4 chains" and "n_steps" in drawn.stats

@@ -45,6 +45,8 @@ from corebayes.cli.options import (
     Log,
     Memory,
     OnBad,
+    Prior,
+    PriorSd,
     RowsFile,
     Scheduler,
     Seed,
@@ -55,6 +57,7 @@ from corebayes.cli.options import (
     print_json,
     read,
 )
+from corebayes.cli.priors import given_prior
 from corebayes.data.frames import import_pyarrow
 from corebayes.files.outputs import probe_output, write_or_keep
 from corebayes.files.reading import printable
@@ -142,7 +145,8 @@ def build(
     method: Annotated[
         str, Option(help=f"One of {', '.join(METHODS)}.", autocompletion=lambda: list(METHODS))
     ] = "annealed-sparse-vi",
-    prior_sd: Annotated[float, Option(help="Prior: N(0, sd²) on every coefficient.")] = 1.0,
+    prior: Prior = None,
+    prior_sd: PriorSd = None,
     noise_sd: Annotated[
         float | None, Option(help="Of linear, gaussian, student-t.", show_default="1.0")
     ] = None,
@@ -188,7 +192,9 @@ def build(
     if log is not None:
         write_lines(sys.stderr, log)
     earlier = None if start is None else cb.load(start)
-    options = ModelOptions(prior_sd, intercept, noise_sd, df, dispersion, group_sd)
+    options = ModelOptions(
+        given_prior(prior, prior_sd), intercept, noise_sd, df, dispersion, group_sd
+    )
     bayes = make_model(model, options, by_formula=formula is not None)
     construction = make_method(method)
     if formula is not None and intercept:

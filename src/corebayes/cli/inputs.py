@@ -31,7 +31,7 @@ from corebayes.types import Model
 class ModelOptions(NamedTuple):
     """The numbers that models take on the command line; None where nothing was said."""
 
-    prior_sd: float
+    prior: Any
     intercept: bool
     noise_sd: float | None = None
     df: float | None = None
@@ -81,7 +81,9 @@ def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) ->
     """
     name = ALIASES.get(name, name) if by_formula else name
     constructor, settings = _named(name, MODELS, "model")
-    arguments: dict[str, Any] = {**settings, "prior": cb.Normal(0.0, options.prior_sd)}
+    arguments: dict[str, Any] = dict(settings)
+    if options.prior is not None:
+        arguments["prior"] = options.prior
     if issubclass(constructor, GLM):
         arguments["intercept"] = options.intercept
     elif options.intercept:

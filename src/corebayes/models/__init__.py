@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from corebayes.models.base import NormalPriorModel
+from corebayes.models.coefficient_prior import DoubleExponential, Flat, StudentT
 from corebayes.models.custom import CustomModel
 from corebayes.models.gaussian import GaussianMean
 from corebayes.models.glm import GLM
@@ -24,7 +25,9 @@ from corebayes.models.units import Units, units_from_config
 __all__ = [
     "GLM",
     "CustomModel",
+    "DoubleExponential",
     "Exponential",
+    "Flat",
     "Gamma",
     "GaussianMean",
     "GroupTerm",
@@ -36,6 +39,7 @@ __all__ = [
     "NegativeBinomialRegression",
     "Normal",
     "PoissonRegression",
+    "StudentT",
     "StudentTRegression",
     "radial_basis",
 ]

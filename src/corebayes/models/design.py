@@ -104,12 +104,11 @@ class Targets:
 
     @property
     def key(self) -> Any:
-        return self._family_type, self.model.parameter_names
+        return type(self._family), self.model.parameter_names
 
     @property
-    def _family_type(self) -> type[Any]:
-        family: Any = getattr(self.model, "family", self.model)
-        return type(family)
+    def _family(self) -> Any:
+        return getattr(self.model, "family", self.model)
 
     def answer(self, block: Block, numbers: Indices) -> Seen:
         if block.counts is not None:
@@ -145,7 +144,7 @@ class Targets:
             row, value, rule = answer.bad
             raise ValueError(
                 f"row {row}, column {target_name!r}: {value!r} is not a target "
-                f"of {self._family_type.__name__}: {rule}"
+                f"of {type(self._family).__name__}: {rule}"
             )
         problem = self.rank and describe_deficiency(answer.gram, self.model.parameter_names)
         if problem:
