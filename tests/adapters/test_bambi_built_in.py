@@ -86,7 +86,7 @@ def test_bambi_predicts_from_the_variables():
     draws = np.random.default_rng(4).normal(size=(2, 3, model.dim))
     idata = assembled({"posterior": variables(model, draws)}, {})
     own.predict(idata)
-    expected = model.predictors(draws.reshape(6, -1), data.take(np.arange(NUM_ROWS)))
+    expected, *_ = model.predictors(draws.reshape(6, -1), data.take(np.arange(NUM_ROWS)))
     found = idata.posterior["mu"].to_numpy().reshape(6, NUM_ROWS)
     np.testing.assert_allclose(found, expected.T, atol=1e-12)
     # Bambi's own draws of these variables have the same shapes, dimensions and labels.

@@ -102,9 +102,10 @@ def built_in_from_bambi(own: Any) -> tuple[MixedRegression | GLM, Rows] | None:
         return None
     if not _same_density(own, model, rows):
         return None
-    if model.terms or model.learned is not None:
+    if model.terms or model.constants:
         return model, rows
     # Nothing is mixed: the columns have the names from which Bambi's vectors are made again.
+    assert isinstance(model.family, GLM)
     return model.family, rows
 
 
@@ -167,9 +168,8 @@ def _constants(own: Any, family: Family, parent: str) -> tuple[dict[str, float],
         if name == family.learned and not isinstance(component.prior, (int, float)):
             (learned,) = scale_priors(component.prior, 1)
         elif name == family.learned:
-            constant = family.make().learnable
             value = number(component.prior)
-            known[str(constant)] = 1.0 / value if family.reciprocal else value
+            known[family.make().learnable[0].name] = 1.0 / value if family.reciprocal else value
         elif name == "nu":
             known["df"] = number(component.prior)
         else:
@@ -266,7 +266,7 @@ def _shown(
     entries = [
         Variable(name, np.array(places), dims=dims.get(name, ())) for name, places in fixed.items()
     ]
-    if model.learned is not None:
+    if model.constants:
         component = own.components[family.learned]
         name = str(component.alias or component.name)
         scale = "exp(-)" if family.reciprocal else "exp"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.adapters import coefficient_parts
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64
@@ -16,7 +17,15 @@ from corebayes.adapters.marginal_numpyro import marginal_factor
 from corebayes.adapters.mixed_parts import MixedParts, mixed_parts
 from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
 from corebayes.coreset import Coreset, GroupCoreset, check_coreset
-from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT, ScalePrior
+from corebayes.models.scale_prior import (
+    Beta,
+    Exponential,
+    Gamma,
+    HalfNormal,
+    HalfStudentT,
+    OnLine,
+    ScalePrior,
+)
 from corebayes.types import Array, Block
 
 
@@ -128,26 +137,23 @@ def _regression(parts: GlmParts, rows: Block, weights: Array) -> Callable[[], No
 def _mixed(parts: MixedParts, rows: Block, weights: Array) -> Callable[[], None]:
     numpyro = import_numpyro()
     jax: Any = importlib.import_module("jax")
-    model, prior = parts.model, parts.model.fixed_prior
+    model = parts.model
     X, y, groups = model.fixed_design(rows), model.family.exported_target(rows), model.groups(rows)
-    columns = parts.columns(rows)
+    columns, offset = parts.columns(rows), model.offset(rows)
     distributions = numpyro.distributions
 
     def weighted_mixed_regression() -> None:
         _warn_of_float32(weights)
-        normal = distributions.MultivariateNormal(prior.mean, covariance_matrix=prior.covariance)
-        coefficients = numpyro.sample("coefficients", normal)
+        coefficients = coefficient_parts.in_numpyro(numpyro, model, "coefficients")
         for position, name in enumerate(model.fixed_names):
             numpyro.deterministic(name, coefficients[position])
-        constant = None
-        if parts.learned is not None:
-            constant = numpyro.sample(parts.learned.name, _positive(parts.learned.prior))
-        eta = X @ coefficients
+        constants = [numpyro.sample(one.name, _single(one.prior)) for one in parts.learned]
+        eta = X @ coefficients if offset is None else X @ coefficients + offset
         for effect, column in zip(parts.effects, columns, strict=True):
-            tau = numpyro.sample(effect.scale.name, _positive(effect.scale.prior))
+            tau = numpyro.sample(effect.scale.name, _single(effect.scale.prior))
             many = distributions.Normal(0.0, tau).expand([effect.places.size]).to_event(1)
             eta = eta + column * numpyro.sample(effect.name, many)[groups[:, effect.term]]
-        likelihood = parts.family(constant).in_numpyro(numpyro, jax, eta)
+        likelihood = parts.family(constants).in_numpyro(numpyro, jax, eta)
         with numpyro.plate("rows", weights.size), numpyro.handlers.scale(scale=weights):
             numpyro.sample("y", likelihood, obs=y)
 
@@ -167,26 +173,23 @@ def _marginal(
             f"to_numpyro has no quadrature for groups of {type(parts.model.family).__name__}, "
             "whose effects may have several modes: export coreset.level_one, a coreset of rows"
         )
-    model, prior, weights = parts.model, parts.model.fixed_prior, coreset.weights
+    model, weights = parts.model, coreset.weights
     factor = marginal_factor(coreset, parts, numpyro)
 
     def weighted_groups() -> None:
         _warn_of_float32(weights)
-        normal = numpyro.distributions.MultivariateNormal
-        distribution = normal(prior.mean, covariance_matrix=prior.covariance)
-        coefficients = numpyro.sample("coefficients", distribution)
+        coefficients = coefficient_parts.in_numpyro(numpyro, model, "coefficients")
         for position, name in enumerate(model.fixed_names):
             numpyro.deterministic(name, coefficients[position])
-        values = [numpyro.sample(one.name, _positive(one.prior)) for one in parts.scales()]
-        constant = None if parts.learned is None else values.pop(0)
-        scales = jax.numpy.stack(values)
-        numpyro.factor("groups", factor(coefficients, constant, scales))
+        values = [numpyro.sample(one.name, _single(one.prior)) for one in parts.scales()]
+        constants, scales = values[: len(parts.learned)], values[len(parts.learned) :]
+        numpyro.factor("groups", factor(coefficients, constants, jax.numpy.stack(scales)))
 
     return weighted_groups, parts.unconstrained_shared
 
 
-def _positive(prior: ScalePrior) -> Any:
-    """The prior of a positive number as NumPyro has it."""
+def _single(prior: ScalePrior) -> Any:
+    """The prior of a number as NumPyro has it."""
     distributions = import_numpyro().distributions
     match prior:
         case HalfNormal(scale):
@@ -197,6 +200,10 @@ def _positive(prior: ScalePrior) -> Any:
             return distributions.Gamma(shape, rate)
         case Exponential(rate):
             return distributions.Exponential(rate)
+        case Beta(a, b):
+            return distributions.Beta(a, b)
+        case OnLine(mean, sd):
+            return distributions.Normal(mean, sd)
         case _:
             raise TypeError(f"NumPyro has no form of the prior {prior!r}")
 

@@ -14,14 +14,22 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from corebayes.adapters import coefficient_parts
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
-from corebayes.adapters.mixed_parts import MixedParts, Positive, mixed_parts
+from corebayes.adapters.mixed_parts import MixedParts, Single, mixed_parts
 from corebayes.adapters.pymc import PymcModel, import_pymc, initial_point
 from corebayes.adapters.pymc_graph import RowInputs, import_dispatch, rebuild, to_jax
 from corebayes.coreset import Coreset, check_coreset
-from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT
+from corebayes.models.scale_prior import (
+    Beta,
+    Exponential,
+    Gamma,
+    HalfNormal,
+    HalfStudentT,
+    OnLine,
+)
 from corebayes.types import Array
 
 WEIGHTS, POTENTIAL = "coreset_weight", "coreset_log_likelihood"
@@ -153,30 +161,29 @@ def _regression(parts: GlmParts, coreset: Coreset) -> Any:
 
 def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
     pymc, model, rows = import_pymc(), parts.model, coreset.rows
-    prior, groups = model.fixed_prior, model.groups(coreset.rows)
+    groups = model.groups(coreset.rows)
     with pymc.Model(coords={"coefficient": list(model.fixed_names)}) as exported:
-        coefficients = pymc.MvNormal(
-            "coefficients", prior.mean, cov=prior.covariance, dims="coefficient"
-        )
+        coefficients = coefficient_parts.in_pymc(pymc, model, "coefficients", "coefficient")
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
-        learned = parts.learned
-        constant = None if learned is None else _positive(learned)
+        constants = [_single(one) for one in parts.learned]
         eta = pymc.math.dot(pymc.Data("coreset_X", model.fixed_design(rows)), coefficients)
+        if (offset := model.offset(rows)) is not None:
+            eta = eta + pymc.Data("coreset_offset", offset)
         for effect, column in zip(parts.effects, parts.columns(rows), strict=True):
             axis = f"{model.terms[effect.term].group}__factor_dim"
             exported.add_coord(axis, list(effect.labels))
-            effects = pymc.Normal(effect.name, 0.0, _positive(effect.scale), dims=axis)
+            effects = pymc.Normal(effect.name, 0.0, _single(effect.scale), dims=axis)
             eta = eta + column * effects[groups[:, effect.term]]
         y = pymc.Data("coreset_y", model.family.exported_target(rows))
         weights = pymc.Data(WEIGHTS, coreset.weights)
-        terms = pymc.logp(parts.family(constant).in_pymc(pymc, eta), y)
+        terms = pymc.logp(parts.family(constants).in_pymc(pymc, eta), y)
         pymc.Potential(POTENTIAL, (weights * terms).sum())
     return exported
 
 
-def _positive(variable: Positive) -> Any:
-    """A positive variable of the model that is being made."""
+def _single(variable: Single) -> Any:
+    """A variable of one number of the model that is being made."""
     pymc, name = import_pymc(), variable.name
     match variable.prior:
         case HalfNormal(scale):
@@ -187,5 +194,9 @@ def _positive(variable: Positive) -> Any:
             return pymc.Gamma(name, alpha=shape, beta=rate)
         case Exponential(rate):
             return pymc.Exponential(name, lam=rate)
+        case Beta(a, b):
+            return pymc.Beta(name, alpha=a, beta=b)
+        case OnLine(mean, sd):
+            return pymc.Normal(name, mu=mean, sigma=sd)
         case prior:
             raise TypeError(f"PyMC has no form of the prior {prior!r}")

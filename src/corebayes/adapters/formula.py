@@ -60,7 +60,7 @@ def from_formula(
     family: str | GLM = "logistic",
     prior: Normal | None = None,
     group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
-    learned: ScalePrior | None = None,
+    learned: ScalePrior | Mapping[str, ScalePrior] | None = None,
     counts: str | None = None,
     **options: Any,
 ) -> tuple[GLM | MixedRegression, Rows]:
@@ -78,15 +78,15 @@ def from_formula(
     Effects are independent, with | as with ||, each with a standard deviation of its own, whose
     prior is `group_sd`: one for all, or by name, {"1|g": HalfNormal(2.0)}. `learned` is the prior
     of the family's constant (noise_sd of linear, scale of student-t, dispersion of
-    negative-binomial regression), which is unknown then. In a formula with group terms, and under
-    the names of Bambi and R, it is unknown unless `options` say what it is. The default priors of
-    both are HalfNormal(1), but for the noise HalfStudentT(4, s), and for effects on targets that
-    are measured (linear, student-t) HalfNormal(s), s the standard deviation of the target to two
-    digits. Cost: one design matrix of N·d numbers in memory.
+    negative-binomial regression), which is unknown then, or priors by name of several. In a formula
+    with group terms, and under the names of Bambi and R, it is unknown unless `options` say what it
+    is. The default priors of both are HalfNormal(1), but for the noise HalfStudentT(4, s), and for
+    effects on targets that are measured (linear, student-t) HalfNormal(s), s the standard deviation
+    of the target to two digits. Cost: one design matrix of N·d numbers in memory.
     """
     model = _family(family, prior, options)
     rows = design_rows(formula, frame, counts=counts)
-    unsaid = isinstance(family, str) and model.learnable not in options
+    unsaid = isinstance(family, str) and not {one.name for one in model.learnable} & {*options}
     named = isinstance(family, str) and family in ALIASES
     return mixed(model, rows, group_sd=group_sd, learned=learned, unsaid=unsaid, named=named), rows
 
@@ -96,7 +96,7 @@ def mixed(
     rows: Rows,
     *,
     group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
-    learned: ScalePrior | None = None,
+    learned: ScalePrior | Mapping[str, ScalePrior] | None = None,
     unsaid: bool = False,
     named: bool = False,
 ) -> GLM | MixedRegression:
@@ -106,7 +106,7 @@ def mixed(
     terms, and where the family was `named` as by those who always learn it.
     """
     design = design_from_data(rows.design)
-    if learned is None and unsaid and (named or design.groups) and family.learnable is not None:
+    if learned is None and unsaid and (named or design.groups) and family.learnable:
         learned = _default_learned(family, rows)
     if group_sd is not None and not design.groups:
         raise ValueError("group_sd is for formulas with group terms such as (1 | g)")

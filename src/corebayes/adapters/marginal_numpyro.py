@@ -22,19 +22,24 @@ STEPS = 40
 
 
 def marginal_factor(coreset: GroupCoreset, parts: MixedParts, numpyro: Any) -> Callable[..., Any]:
-    """(coefficients, constant, scales (q,)) ↦ Σ_g w_g log ∫ p(y_g, b) db."""
+    """(coefficients, constants, scales (q,)) ↦ Σ_g w_g log ∫ p(y_g, b) db."""
     jax: Any = importlib.import_module("jax")
     jnp: Any = importlib.import_module("jax.numpy")
     groups, weights = coreset.rows, coreset.weights
     y, X, Z, w = groups["y"], groups["X"], groups["Z"], groups["w"]
+    if parts.model.family.row_columns:
+        raise TypeError(
+            "to_numpyro has no quadrature for groups of rows with an offset, exposure, trials or "
+            "censoring: export coreset.level_one, a coreset of rows"
+        )
     if not parts.model.family.location_family:
         # The family's own form of a label may be ±1; other libraries have 0 and 1.
         y = np.where(y > 0.0, y, 0.0).astype(np.int64)
     q = Z.shape[2]
     points, log_weights = product_rule(coreset.marginal.num_nodes, q)
 
-    def factor(coefficients: Any, constant: Any, scales: Any) -> Any:
-        family = parts.family(constant)
+    def factor(coefficients: Any, constants: Any, scales: Any) -> Any:
+        family = parts.family(constants)
 
         def height(b: Any, fixed: Any, Z: Any, y: Any, w: Any) -> Any:
             rows = family.in_numpyro(numpyro, jax, fixed + Z @ b).log_prob(y)

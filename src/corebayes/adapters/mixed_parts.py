@@ -1,6 +1,6 @@
 """A mixed regression taken apart for another library.
 
-    η = X·coefficients + Σ_e z_e · b_e[group],   b_e ~ N(0, τ_e²),   y ~ family(η; constant)
+    η = X·coefficients + Σ_e z_e · b_e[group],   b_e ~ N(0, τ_e²),   y ~ family(η; constants)
 
 in the centred form, one vector b_e of all groups for each effect e. Every variable is named, with
 its places in θ, so that a library's density can be compared with ours.
@@ -9,25 +9,28 @@ its places in θ, so that a library's density can be compared with ours.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from corebayes.coreset import Coreset
 from corebayes.models import MixedRegression
-from corebayes.models.glm import GLM
+from corebayes.models.family import Family
 from corebayes.models.groups import ONE
 from corebayes.models.scale_prior import Reciprocal, ScalePrior
 from corebayes.types import Array, Block, Indices
 
 
-class Positive(NamedTuple):
-    """A positive variable with its prior: a standard deviation, or the family's constant."""
+class Single(NamedTuple):
+    """A variable of one number with its prior: a standard deviation, or the family's constant."""
 
     name: str
     prior: ScalePrior
     place: int
-    """Of its logarithm in θ."""
+    """In θ: of its logarithm, its log odds, or itself."""
+    constant: str = ""
+    """What the family calls it; nothing for a standard deviation."""
     inverse: bool = False
     """Whether the variable is one over what the model has."""
 
@@ -36,29 +39,30 @@ class Effect(NamedTuple):
     """One effect of all groups of a term."""
 
     name: str
-    scale: Positive
+    scale: Single
     places: Indices
     """In θ, (groups,)."""
     labels: tuple[Any, ...]
     term: int
     column: int | None
     """Of X, which it is multiplied by; None for the constant."""
+    predictor: int
+    """Which linear predictor it is added to."""
 
 
 class MixedParts(NamedTuple):
     model: MixedRegression
-    learned: Positive | None
+    learned: list[Single]
     effects: list[Effect]
 
-    def scales(self) -> list[Positive]:
-        return [*([] if self.learned is None else [self.learned]), *(e.scale for e in self.effects)]
+    def scales(self) -> list[Single]:
+        return [*self.learned, *(effect.scale for effect in self.effects)]
 
-    def family(self, value: Any) -> GLM:
-        """The family with this value of its constant, be it a number or a symbol."""
+    def family(self, values: Sequence[Any]) -> Family:
+        """The family with these values of the learned constants, be they numbers or symbols."""
         family = copy.copy(self.model.family)
-        if self.learned is not None:
-            constant = 1.0 / value if self.learned.inverse else value
-            object.__setattr__(family, str(family.learnable), constant)
+        for one, value in zip(self.learned, values, strict=True):
+            object.__setattr__(family, one.constant, 1.0 / value if one.inverse else value)
         return family
 
     def columns(self, rows: Block) -> list[Array]:
@@ -102,28 +106,31 @@ def mixed_parts(coreset: Coreset) -> MixedParts | None:
     for number, (term, found, labels) in enumerate(
         zip(model.terms, model.structure.terms, model.group_labels, strict=True)
     ):
-        for place, (effect, prior) in enumerate(zip(term.effects, term.scales, strict=True)):
-            name = term.called(effect)
+        for place, effect in enumerate(model.effects_of(term)):
+            name = effect.called
             effects.append(
                 Effect(
                     name,
-                    Positive(f"{name}_sigma", prior, next(scales)),
+                    Single(f"{name}_sigma", effect.prior, next(scales)),
                     found.positions[:, place],
                     labels,
                     number,
-                    None if effect == ONE else columns[effect],
+                    None if effect.name == ONE else columns[effect.name],
+                    effect.predictor,
                 )
             )
     return MixedParts(model, _learned(model), effects)
 
 
-def _learned(model: MixedRegression) -> Positive | None:
-    """The family's constant, as the model's variables call it."""
-    if model.learned is None:
-        return None
-    place = model.num_fixed
-    shown = next(v for v in model.variables.entries if np.array_equal(v.places, place))
-    if not isinstance(model.learned, Reciprocal):
-        return Positive(shown.name, model.learned, place)
-    name = shown.name if shown.scale == "exp(-)" else f"{shown.name}_inverse"
-    return Positive(name, model.learned.of, place, inverse=True)
+def _learned(model: MixedRegression) -> list[Single]:
+    """The family's constants, as the model's variables call them."""
+    shown = {int(v.places): v for v in model.variables.entries if np.ndim(v.places) == 0}
+    found: list[Single] = []
+    for place, one in enumerate(model.constants, model.num_fixed):
+        name = shown[place].name if place in shown else one.name
+        if isinstance(one.prior, Reciprocal):
+            own = name if shown[place].scale == "exp(-)" else f"{name}_inverse"
+            found.append(Single(own, one.prior.of, place, one.name, inverse=True))
+        else:
+            found.append(Single(name, one.prior, place, one.name))
+    return found

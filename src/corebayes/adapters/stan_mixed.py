@@ -8,9 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from corebayes.adapters.mixed_parts import MixedParts, Positive
+from corebayes.adapters import coefficient_parts
+from corebayes.adapters.mixed_parts import MixedParts, Single
 from corebayes.coreset import Coreset
-from corebayes.models.scale_prior import Exponential, Gamma, HalfNormal, HalfStudentT
+from corebayes.models.scale_prior import (
+    Beta,
+    Exponential,
+    Gamma,
+    HalfNormal,
+    HalfStudentT,
+    OnLine,
+)
+
+# How Stan declares a number.
+BOUNDS = {"log": "<lower=0>", "logit": "<lower=0, upper=1>", "identity": ""}
 
 PROGRAM = """data {{
   int<lower=0> M;
@@ -18,16 +29,13 @@ PROGRAM = """data {{
   matrix[M, D] X;
   {target};
   vector<lower=0>[M] weight;
-  vector[D] prior_mean;
-  cov_matrix[D] prior_covariance;
 {data}}}
 parameters {{
   vector[D] beta;
 {parameters}}}
 {transformed}model {{
   vector[M] eta = X * beta;
-{predictor}  beta ~ multi_normal(prior_mean, prior_covariance);
-{priors}  for (i in 1:M)
+{predictor}{priors}  for (i in 1:M)
     target += weight[i] * {line};
 }}
 """
@@ -36,29 +44,36 @@ parameters {{
 def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], str, str]:
     """Data, program, and the lines that weight the likelihood."""
     model, rows, family = parts.model, coreset.rows, parts.model.family
-    prior, groups, target = model.fixed_prior, model.groups(rows), family.exported_target(rows)
+    groups, target = model.groups(rows), family.exported_target(rows)
+    prior, declared, priors = coefficient_parts.in_stan(model)
     data: dict[str, Any] = {
         "M": coreset.size,
         "D": model.num_fixed,
         "X": model.fixed_design(rows).tolist(),
         "y": target.tolist(),
         "weight": coreset.weights.tolist(),
-        "prior_mean": prior.mean.tolist(),
-        "prior_covariance": prior.covariance.tolist(),
+        **prior,
     }
-    declared: list[str] = []
     parameters: list[str] = []
     predictor: list[str] = []
-    priors: list[str] = []
     constants = dict(family.constants)
-    if parts.learned is not None:
-        constants.pop(str(family.learnable))
-        own = str(family.learnable) + "_inverse" * parts.learned.inverse
-        parameters.append(f"real<lower=0> {own};")
-        priors.append(f"{own} ~ {_prior(parts.learned)};")
+    transformed = ""
+    kinds = {one.name: BOUNDS[one.transform] for one in family.learnable}
+    for learned in parts.learned:
+        constants.pop(learned.constant, None)
+        own, kind = learned.constant, kinds[learned.constant]
+        if learned.inverse:
+            transformed += f"  real<lower=0> {own} = inv({own}_inverse);\n"
+            own = f"{own}_inverse"
+        parameters.append(f"real{kind} {own};")
+        priors.append(f"{own} ~ {_prior(learned)};")
     for name, value in constants.items():
-        declared.append(f"real<lower=0> {name};")
+        declared.append(f"real{kinds[name]} {name};")
         data[name] = value
+    if (offset := model.offset(rows)) is not None:
+        declared.append("vector[M] offset;")
+        data["offset"] = offset.tolist()
+        predictor.append("eta += offset;")
     for number, labels in enumerate(model.group_labels, 1):
         named = _comment(model.terms[number - 1].group)
         declared += [
@@ -87,16 +102,12 @@ def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], 
             f"tau_{number} ~ {_prior(effect.scale)};",
             f"b_{number} ~ normal(0, tau_{number});",
         ]
-    transformed = ""
-    if parts.learned is not None and parts.learned.inverse:
-        line = f"real<lower=0> {family.learnable} = inv({family.learnable}_inverse);"
-        transformed = f"transformed parameters {{\n  {line}\n}}\n"
     whole = target.dtype.kind == "i"
     program = PROGRAM.format(
         target="array[M] int y" if whole else "vector[M] y",
         data=_lines(declared),
         parameters=_lines(parameters),
-        transformed=transformed,
+        transformed=f"transformed parameters {{\n{transformed}}}\n" if transformed else "",
         predictor=_lines(predictor),
         priors=_lines(priors),
         line=family.stan,
@@ -113,8 +124,8 @@ def _comment(name: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in name)
 
 
-def _prior(variable: Positive) -> str:
-    """The prior of a positive number; Stan cuts it off at zero by the declaration."""
+def _prior(variable: Single) -> str:
+    """The prior of a number; Stan cuts it off at zero by the declaration."""
     match variable.prior:
         case HalfNormal(scale):
             return f"normal(0, {scale!r})"
@@ -124,5 +135,9 @@ def _prior(variable: Positive) -> str:
             return f"gamma({shape!r}, {rate!r})"
         case Exponential(rate):
             return f"exponential({rate!r})"
+        case Beta(a, b):
+            return f"beta({a!r}, {b!r})"
+        case OnLine(mean, sd):
+            return f"normal({mean!r}, {sd!r})"
         case prior:
             raise TypeError(f"Stan has no form of the prior {prior!r}")

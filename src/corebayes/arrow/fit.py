@@ -103,15 +103,16 @@ class Fitting:
         """The step from θ for the scales that θ has; `coupled` adds their own uncertainty."""
         layout = self.layout
         at = theta if coupled is None else _with_scales(coupled.mean, theta, layout)
-        prior = self.prior.sums(theta)
+        prior = self.prior.sums(theta, spread=gaussian)
         total = sums.padded(layout.num_wide).plus(prior)
         wide_mean, own_mean = theta[layout.wide_positions], theta[layout.own_positions]
         plain = _gaussian(layout, wide_mean, own_mean, total)
         shift_wide, shift_own = _solve(plain, total)
-        if isinstance(self.prior, ArrowPrior) and self.prior.prior.learned is not None:
-            # A logarithm: where there is hardly any curvature a step would leave all numbers.
-            constant = self.prior.prior.fixed.dim
-            shift_wide[constant] = np.clip(shift_wide[constant], -LONGEST, LONGEST)
+        if isinstance(self.prior, ArrowPrior) and self.prior.prior.learned:
+            # Logarithms: where there is hardly any curvature a step would leave all numbers.
+            start = self.prior.prior.fixed.dim
+            own = slice(start, start + len(self.prior.prior.learned))
+            shift_wide[own] = np.clip(shift_wide[own], -LONGEST, LONGEST)
         # The scales' gradient is no part of the step.
         touched = slice(0, layout.num_touched)
         decrement = float(total.wide[touched] @ shift_wide[touched] + np.sum(total.own * shift_own))
@@ -123,7 +124,9 @@ class Fitting:
             return ArrowGaussian(
                 layout, wide_mean, own_mean, plain.factor, plain.slopes, plain.root
             ), decrement
-        with_scales = sums.padded(layout.num_wide).plus(self.prior.sums(at, coupled=coupled))
+        with_scales = sums.padded(layout.num_wide).plus(
+            self.prior.sums(at, spread=coupled, coupled=coupled)
+        )
         return _gaussian(layout, wide_mean, own_mean, with_scales), decrement
 
     def between(self, old: ArrowGaussian, new: ArrowGaussian, share: float) -> ArrowGaussian:

@@ -110,7 +110,9 @@ def with_groups(model: Model, data: Rows, options: ModelOptions, *, name: str) -
         if options.group_sd is not None:
             raise ValueError("--group-sd is for a --formula with group terms such as (1 | g)")
         return model
-    flag = {argument: flag for flag, argument in model.flags.items()}.get(model.learnable or "")
+    flag = {argument: flag for flag, argument in model.flags.items()}.get(
+        model.learnable[0].name if model.learnable else ""
+    )
     return mixed(
         model,
         data,

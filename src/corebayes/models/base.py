@@ -18,7 +18,7 @@ from corebayes.models.given_prior import (
 from corebayes.models.numbers import check_positive as check_positive
 from corebayes.models.prior import GaussianPrior, Normal
 from corebayes.models.prior_table import statement
-from corebayes.models.stated_prior import StatedPriors
+from corebayes.models.stated_prior import StatedPriors, normal_rows
 from corebayes.types import Array, Data
 
 
@@ -58,30 +58,26 @@ class NormalPriorModel(ABC):
         said = [
             f"{entry.name}={getattr(self, entry.name)!r}"
             for entry in fields(self)
-            if entry.repr and not (entry.name == "prior" and self.prior is None)
+            if entry.repr and getattr(self, entry.name) is not None
         ]
         text = f"{type(self).__name__}({', '.join(said)})"
         return text if self.bound is None else f"{text}\n{self.statement()}"
 
     def statement(self) -> str:
         """The bound model as one would write it: the likelihood, and a table of priors."""
-        return statement(self.likelihood, self.priors())
+        return statement(self.likelihood, (), self.priors())
 
     @property
     def likelihood(self) -> str:
-        """One line, such as y ~ N(η, 1²)."""
-        return f"{type(self).__name__}, η = xᵀθ"
+        """The distribution of the target, such as Normal(η, 1)."""
+        return type(self).__name__
 
     def priors(self) -> list[tuple[str, str, str]]:
         """Parameter, prior, and from where it is, for every parameter of the bound model."""
         known = self._bound()
         if known.stated is not None:
             return known.stated.rows()
-        deviations = np.sqrt(np.diagonal(known.prior.covariance))
-        return [
-            (name, f"Normal({mean:g}, {deviation:g})", "given")
-            for name, mean, deviation in zip(known.names, known.prior.mean, deviations, strict=True)
-        ]
+        return normal_rows(known.names, known.prior)
 
     @abstractmethod
     def bind(self, data: Data) -> Any:

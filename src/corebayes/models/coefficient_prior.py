@@ -33,17 +33,6 @@ class Averages(NamedTuple):
     second: float
 
 
-class Shape(NamedTuple):
-    """A density as numbers that compiled code takes: kind (1 Student-t, 2 double exponential, 0
-    flat), mean, scale, degrees of freedom, and its logarithm at the mean."""
-
-    kind: float
-    mean: float
-    scale: float
-    df: float
-    height: float
-
-
 @dataclass(frozen=True)
 class CoefficientPrior(ABC):
     """The prior of one real number."""
@@ -51,10 +40,6 @@ class CoefficientPrior(ABC):
     @property
     def is_proper(self) -> bool:
         return True
-
-    @property
-    @abstractmethod
-    def shape(self) -> Shape: ...
 
     @abstractmethod
     def log_density(self, values: Array) -> Array:
@@ -102,14 +87,14 @@ class StudentT(CoefficientPrior):
         check_positive(self.scale, "scale")
 
     @property
-    def shape(self) -> Shape:
+    def _height(self) -> float:
+        """log p at the mean."""
         width = math.log(self.scale) + 0.5 * math.log(self.df)
-        height = -width - float(betaln(0.5 * self.df, 0.5))
-        return Shape(1.0, float(self.mean), float(self.scale), float(self.df), height)
+        return -width - float(betaln(0.5 * self.df, 0.5))
 
     def log_density(self, values: Array) -> Array:
         z = (values - self.mean) / self.scale
-        return self.shape.height - 0.5 * (self.df + 1.0) * np.log1p(np.square(z) / self.df)
+        return self._height - 0.5 * (self.df + 1.0) * np.log1p(np.square(z) / self.df)
 
     def gradient(self, values: Array) -> Array:
         z = (values - self.mean) / self.scale
@@ -140,12 +125,11 @@ class DoubleExponential(CoefficientPrior):
         check_positive(self.scale, "scale")
 
     @property
-    def shape(self) -> Shape:
-        height = -math.log(2.0 * self.scale)
-        return Shape(2.0, float(self.mean), float(self.scale), 0.0, height)
+    def _height(self) -> float:
+        return -math.log(2.0 * self.scale)
 
     def log_density(self, values: Array) -> Array:
-        return self.shape.height - np.abs(values - self.mean) / self.scale
+        return self._height - np.abs(values - self.mean) / self.scale
 
     def gradient(self, values: Array) -> Array:
         return -np.sign(values - self.mean) / self.scale
@@ -161,7 +145,7 @@ class DoubleExponential(CoefficientPrior):
         # E|x| = m (2Φ(z) − 1) + 2 s φ(z);  its derivatives are 2Φ(z) − 1 and 2φ(z)/s
         sign = float(erf(z / math.sqrt(2.0)))
         bump = math.sqrt(2.0 / math.pi) * math.exp(-0.5 * z * z)
-        value = self.shape.height - (off * sign + sd * bump) / self.scale
+        value = self._height - (off * sign + sd * bump) / self.scale
         return Averages(value, -sign / self.scale, -bump / (sd * self.scale))
 
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
@@ -175,10 +159,6 @@ class Flat(CoefficientPrior):
     @property
     def is_proper(self) -> bool:
         return False
-
-    @property
-    def shape(self) -> Shape:
-        return Shape(0.0, 0.0, 1.0, 0.0, 0.0)
 
     def log_density(self, values: Array) -> Array:
         return np.zeros_like(values)

@@ -15,13 +15,15 @@ count as if sd(x) were their size, or one.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 import numpy as np
 
 from corebayes.models.moments import Moments
 from corebayes.models.prior import Normal
+from corebayes.models.scale_prior import ScalePrior
 from corebayes.models.stated_prior import DEFAULT, GIVEN, Stated, StatedPriors
 
 # Deviations of the target, or units of η, for a deviation of the column.
@@ -49,29 +51,29 @@ def stated_priors(
 ) -> StatedPriors:
     """Every coefficient's prior: the given one, the one that is `known` already, or the default.
 
-    `given` is None, one prior for all, or a mapping from names; names that are none of these
-    coefficients must have been taken out.
+    `given` is None, one prior for all, or a mapping from these names. A family of several linear
+    predictors has as many coefficients for each column, those of the first predictor first.
     """
     if given is not None and not isinstance(given, Mapping):
         return StatedPriors(tuple(Stated(name, given, GIVEN) for name in names))
     chosen: Mapping[str, Any] = {} if given is None else cast(Mapping[str, Any], given)
-    kept = {} if known is None else known.kept(names)
-    if known is not None and len(kept) == len(names):
+    if known is not None and set(names) <= set(known.names):
         # Fixed by the data that the model was bound to first.
-        centre = None if known.centred is None else known.entries[known.centred].name
-        entries = tuple(kept[name] for name in names)
-        return StatedPriors(entries, None if centre is None else list(names).index(centre))
-    return _from_moments(family, chosen, names, moments)
+        return known.of(names)
+    width = len(moments.mean) - 2
+    blocks = [names[start : start + width] for start in range(0, len(names), width)]
+    parts = [_from_moments(family, chosen, block, moments) for block in blocks]
+    entries = tuple(entry for part, _ in parts for entry in part)
+    centred = tuple(k * width + at for k, (_, at) in enumerate(parts) if at is not None)
+    return StatedPriors(entries, centred, len(blocks))
 
 
 def _from_moments(
     family: Scaled, chosen: Mapping[str, Any], names: Sequence[str], moments: Moments
-) -> StatedPriors:
-    *means, target = moments.mean.tolist()
-    *deviations, spread = moments.deviations.tolist()
-    unit = 1.0
-    if family.location_family and 0.0 < spread < np.inf:
-        unit = spread
+) -> tuple[list[Stated], int | None]:
+    """The priors of one linear predictor, and which coefficient is the intercept by default."""
+    *means, target, offset = moments.mean.tolist()
+    deviations, unit = moments.deviations.tolist(), _unit(family, moments)
     constants = [
         place
         for place in range(len(names))
@@ -81,24 +83,27 @@ def _from_moments(
     entries, centred = list[Stated](), None
     for place, name in enumerate(names):
         if name in chosen:
-            entries.append(Stated(name, chosen[name], GIVEN, means[place]))
+            prior, source = chosen[name], GIVEN
         elif place == intercept:
-            middle = family.predictor_of_mean(target, moments.count)
-            entries.append(
-                Stated(name, Normal(rounded(middle), _width(unit, 1.0)), DEFAULT, means[place])
-            )
-            centred = place
+            middle = family.predictor_of_mean(target, moments.count) - offset
+            prior, source, centred = Normal(rounded(middle), _width(unit, 1.0)), DEFAULT, place
         else:
             size = deviations[place] or abs(means[place])
-            prior = Normal(0.0, _width(unit, size))
-            entries.append(Stated(name, prior, DEFAULT, means[place]))
-    return StatedPriors(tuple(entries), centred)
+            prior, source = Normal(0.0, _width(unit, size)), DEFAULT
+        entries.append(Stated(name, prior, source, means[place]))
+    return entries, centred
 
 
-def default_scale(family: Scaled, moments: Moments) -> float:
-    """The unit of the target, to three digits."""
-    spread = float(moments.deviations[-1])
-    return rounded(spread) if family.location_family and 0.0 < spread < np.inf else 1.0
+def _unit(family: Scaled, moments: Moments) -> float:
+    """sd(y) where η is measured in the units of the target, one otherwise."""
+    spread = float(moments.deviations[-2])
+    return spread if family.location_family and 0.0 < spread < np.inf else 1.0
+
+
+def in_units(prior: ScalePrior, family: Scaled, moments: Moments) -> ScalePrior:
+    """A default prior of a scale, in the units of the target."""
+    scale = rounded(min(max(_unit(family, moments), SMALLEST), LARGEST))
+    return replace(cast(Any, prior), scale=cast(Any, prior).scale * scale)
 
 
 def _width(unit: float, size: float) -> float:
@@ -111,20 +116,43 @@ def rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def by_name(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """The given priors under the names that the coefficients have; what is called "Intercept" or
-    "intercept" is the same. An error names the nearest for a wrong one."""
+def by_name(
+    given: Any,
+    names: Sequence[str],
+    columns: Sequence[str] = (),
+    constants: Collection[str] = (),
+) -> Any:
+    """The given priors under the names that the coefficients have; anything but a mapping as it is.
+
+    What is called "Intercept" or "intercept" is the same; the name of one of the `columns` stands
+    for its coefficients in all predictors; `constants` are left out. An error names the nearest for
+    a wrong name.
+    """
+    if not isinstance(given, Mapping):
+        return given
     result = dict[str, Any]()
-    for name, prior in given.items():
+    for name, prior in cast(Mapping[str, Any], given).items():
+        if name in constants:
+            continue
         found = name
-        if name in INTERCEPTS and name not in names:
-            found = next((own for own in INTERCEPTS if own in names), name)
-        if found not in names:
-            near = difflib.get_close_matches(str(name), names, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            shown = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
-            raise ValueError(
-                f"prior names {name!r}, which is no parameter; {hint}Parameters are {shown}"
+        if name in INTERCEPTS and name not in (*names, *columns):
+            found = next((own for own in INTERCEPTS if own in (*names, *columns)), name)
+        places = (
+            [found] if found in names else [own for own in names if own.startswith(f"{found}[")]
+        )
+        if found not in (*names, *columns) or not places:
+            _refuse_name(name, [*names, *constants])
+        if isinstance(prior, ScalePrior):
+            raise TypeError(
+                f"prior of {name!r} is of a positive number, {prior}, and a coefficient may be "
+                "negative: give Normal(0, 2.5), say"
             )
-        result[found] = prior
+        result |= dict.fromkeys(places, prior)
     return result
+
+
+def _refuse_name(name: str, names: Sequence[str]) -> None:
+    near = difflib.get_close_matches(str(name), names, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    shown = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
+    raise ValueError(f"prior names {name!r}, which is no parameter; {hint}Parameters are {shown}")

@@ -120,7 +120,10 @@ class Targets:
             gram = design.T @ design if self.rank else np.zeros((0, 0))
         targets, first = _first_different(block.y)
         bad = self._bad(block.y, numbers, np.inf)
-        moments = Moments.of(design, self.model.target(block), block.counts)
+        apart: Any = getattr(self.model, "offset", None)
+        # A family has the name of its column there.
+        offset: Any = apart(block) if callable(apart) else None
+        moments = Moments.of(design, self.model.target(block), offset, block.counts)
         lowest = float(block.y.min(initial=np.inf))
         return Seen(bad, lowest, targets, numbers[first], gram, moments)
 

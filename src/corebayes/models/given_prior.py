@@ -67,3 +67,10 @@ def _from_config(config: Any) -> OnePrior:
     if "scale" in config and "kind" not in config:
         return scale_prior_from_config(config["scale"])
     return prior_from_config(config)
+
+
+def all_normal(given: Given) -> bool:
+    """Whether every prior of a coefficient is Normal."""
+    if isinstance(given, Mapping):
+        return all(isinstance(one, Normal) for one in given.values())
+    return given is None or isinstance(given, Normal)

@@ -28,20 +28,19 @@ line of Stan, the distribution in NumPyro and PyMC. This one is complete:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corebayes.models import compiled
-from corebayes.models.base import NormalPriorModel
 from corebayes.models.default_prior import by_name, stated_priors
 from corebayes.models.design import NamedColumns, Targets, coefficient_names
+from corebayes.models.family import Family, Jet, Row
+from corebayes.models.given_prior import all_normal
 from corebayes.models.prior import Normal
 from corebayes.models.special import scratch
-from corebayes.models.stated_prior import StatedPriors
 from corebayes.types import Array, Block, Data
 
 # Values of η held at once in a sum over rows, 8 MB; a block of a pass is smaller.
@@ -50,38 +49,13 @@ VALUES_AT_ONCE = 1 << 20
 COMPILED_FROM = 1024
 
 
-class LearnedJet(NamedTuple):
-    """A log density at (η, u) and its derivatives in both, u the log of a constant."""
-
-    value: Array
-    eta: Array
-    u: Array
-    eta_eta: Array
-    eta_u: Array
-    u_u: Array
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GLM(NormalPriorModel):
+class GLM(Family):
     """A regression whose potentials depend on a row through η = xᵀθ and y alone.
 
-    `intercept` appends a column of ones to X, as the last parameter.
+    With a constant that is to be learned, or columns that are no features, it is a family like any
+    other, and `bind` makes a regression of several predictors of it.
     """
-
-    learnable: ClassVar[str | None] = None
-    """The constant that may be a parameter instead, by its logarithm u: see `learned_jet`."""
-
-    intercept: bool = False
-
-    @property
-    def log_concave(self) -> bool:
-        """Whether ℓ'' ≤ 0 everywhere; a family without that property says so."""
-        return True
-
-    @property
-    def constants(self) -> dict[str, float]:
-        """The family's known constants, under the names of `stan`, in the order of the kernel."""
-        return {}
 
     @property
     def kernel(self) -> compiled.Kernel | None:
@@ -100,23 +74,6 @@ class GLM(NormalPriorModel):
             return None
         return self.kernel, self.slope_kernel
 
-    @property
-    def stan(self) -> str | None:
-        """The log density of row i in Stan, a function of y[i], eta[i] and the constants."""
-        return None
-
-    def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
-        """The distribution of y in NumPyro."""
-        raise NotImplementedError
-
-    def in_pymc(self, pymc: Any, eta: Any) -> Any:
-        """The distribution of y in PyMC."""
-        raise NotImplementedError
-
-    def exported_target(self, block: Block) -> NDArray[Any]:
-        """y as other libraries take it: labels and counts are whole numbers."""
-        return block.y if self.location_family else block.y.astype(np.int64)
-
     @abstractmethod
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         """ℓ(η, y) without terms free of η, into `out`, which may be `eta` itself.
@@ -128,59 +85,41 @@ class GLM(NormalPriorModel):
     def derivatives(self, eta: Array, y: Array, order: int = 3) -> tuple[Array, ...]:
         """The first `order` of ℓ', ℓ'' and ℓ''' in η, for any shapes that broadcast."""
 
-    def learned_log_density(self, eta: Array, u: Array, y: Array) -> Array:
-        """ℓ(η, y) with the learnable constant e^u, without terms free of both."""
-        raise NotImplementedError
+    def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
+        (eta,), y = at, self.own_target(row["y"])
+        eta, y = np.broadcast_arrays(eta, y)
+        return self.log_density(eta.copy(), y, np.empty(eta.shape))
 
-    def learned_jet(self, eta: Array, u: Array, y: Array) -> LearnedJet:
-        """The same with its derivatives in η and u."""
-        raise NotImplementedError
+    def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
+        first, *second = self.derivatives(at[0], self.own_target(row["y"]), order)
+        return Jet(self.log_likelihood(at, row), (first,), tuple((one,) for one in second))
 
-    def learned_log_base(self, y: Array) -> Array:
-        """The terms free of η and u that these leave out, shape (n,)."""
-        raise NotImplementedError
+    def row_base(self, row: Row) -> Array:
+        return self.log_base_of(row["y"])
 
     @abstractmethod
     def log_base_of(self, y: Array) -> Array:
         """The terms free of η that `log_density` leaves out, shape (n,)."""
 
-    @abstractmethod
-    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
-        """Which targets the family has no density for, and what they must be.
-
-        `lowest` is the smallest target of all earlier rows, infinite at the first.
-        """
-
-    in_general: ClassVar[Callable[..., Any] | None] = None
-    """Binds what is more than a Normal prior and known constants; `mixed` says how."""
-
     def bind(self, data: Data) -> Any:
         """This model for these rows: itself, its prior on their scale; or, where a constant is
-        unknown or a prior is not Normal, the `MixedRegression` without group terms that it is.
+        unknown or a prior is not Normal, the regression of a family like any other.
 
         Cost: a pass over the rows, N·d² flops.
         """
+        if self.unknown or self.row_columns or not all_normal(self.prior):
+            return super().bind(data)
         names = coefficient_names(data, intercept=self.intercept)
         if isinstance(self.prior, Normal):
             bound = self.with_names(names)
             data.check(Targets(bound))
             return bound
-        chosen = self.prior
-        if isinstance(chosen, Mapping):
-            chosen = by_name(chosen, names)
+        chosen = by_name(self.prior, names)
         moments = data.learn(Targets(NamedColumns(self, names)))
-        stated = stated_priors(self, chosen, names, moments, self.known_priors)
-        return self.with_priors(stated)
-
-    @property
-    def known_priors(self) -> StatedPriors | None:
-        """The priors that this model was bound with before, which stay."""
-        bound = self.bound
-        return None if bound is None or bound.given is not self.prior else bound.stated
-
-    def predictor_of_mean(self, mean: float, count: float) -> float:
-        """The η that goes with a mean of the target, of `count` rows; finite for any mean."""
-        return mean if self.location_family else 0.0
+        known = None if self.bound is None or self.bound.given is not self.prior else self.bound
+        return self.with_priors(
+            stated_priors(self, chosen, names, moments, None if known is None else known.stated)
+        )
 
     def row_check(self) -> Targets:
         """The question whether every row has a target of this family."""
@@ -198,7 +137,11 @@ class GLM(NormalPriorModel):
 
     def target(self, block: Block) -> Array:
         """y in the family's own form, (n,)."""
-        return block.y
+        return self.own_target(block.y)
+
+    def own_target(self, y: Array) -> Array:
+        """The same of any targets."""
+        return y
 
     def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
         eta = np.matmul(self.design(block), draws.T, out=out)
@@ -254,11 +197,6 @@ class GLM(NormalPriorModel):
     def hessian(self, theta: Array, block: Block, weights: Array) -> Array:
         """∇² Σ_n w_n f_n(θ), without the prior, shape (d, d)."""
         return self.gradient_and_hessian(theta, block, weights)[1]
-
-    @property
-    def location_family(self) -> bool:
-        """Whether ℓ depends on y − η alone; then targets are real numbers and can be learned."""
-        return False
 
     def row_gradients(self, draws: Array, block: Block, coefficients: Array) -> dict[str, Array]:
         """Σ_s a_s ∇ f_n(θ_s) in the numbers of row n: X, and y in a location family.

@@ -1,17 +1,20 @@
-"""Linear regression with known noise: a GLM whose coreset posteriors are Gaussian."""
+"""Linear regression: with known noise a GLM whose coreset posteriors are Gaussian."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel
 from corebayes.models.conjugate import solve_gaussian
-from corebayes.models.glm import GLM, LearnedJet
+from corebayes.models.family import Constant, Jet, Row
+from corebayes.models.glm import GLM
+from corebayes.models.numbers import LEARNED, check_known
+from corebayes.models.scale_prior import HalfStudentT
 from corebayes.types import Array, Block, Gaussian
 
 
@@ -28,32 +31,36 @@ class LinearStatistics(NamedTuple):
 class LinearRegression(GLM):
     """y ~ N(η, noise_sd²): ℓ = −(y − η)² / (2 noise_sd²).
 
+    The noise is learned, its prior HalfStudentT(4, sd(y)) unless `prior` names another, or the
+    number that is given; with a number all posteriors are Gaussian.
     Features are X as given; `radial_basis` makes those of Campbell and Beronov (2019), section 4.2.
     """
 
     command_line = {"linear": {}}  # noqa: RUF012
     flags = {"noise_sd": "noise_sd"}  # noqa: RUF012
 
-    learnable = "noise_sd"
-
-    noise_sd: float = 1.0
+    noise_sd: float = LEARNED
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self.noise_sd, "noise_sd")
+        check_known(self.noise_sd, "noise_sd")
+
+    @property
+    def learnable(self) -> tuple[Constant, ...]:
+        return (Constant("noise_sd", HalfStudentT(4.0, 1.0), in_units_of_target=True),)
 
     @property
     def location_family(self) -> bool:
         return True
 
     @property
-    def constants(self) -> dict[str, float]:
-        return {"noise_sd": float(self.noise_sd)}
-
-    @property
     def density_kernels(self) -> tuple[Kernel, Kernel] | None:
         # A pass over many rows is as quick in NumPy: there is no `kernel`.
         return gaussian_kernel, gaussian_slope
+
+    @property
+    def written(self) -> str:
+        return "Normal(η, {noise_sd})"
 
     @property
     def stan(self) -> str | None:
@@ -81,19 +88,27 @@ class LinearRegression(GLM):
     def log_base_of(self, y: Array) -> Array:
         return np.full_like(y, -0.5 * np.log(2.0 * np.pi) - np.log(self.noise_sd))
 
-    def learned_log_density(self, eta: Array, u: Array, y: Array) -> Array:
-        return -u - 0.5 * np.square(y - eta) * np.exp(-2.0 * u)
+    def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
+        eta, u = at
+        return -u - 0.5 * np.square((row["y"] - eta) * np.exp(-u))
 
-    def learned_jet(self, eta: Array, u: Array, y: Array) -> LearnedJet:
+    def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
+        eta, u = at
         precision = np.exp(-2.0 * u)
-        slope = (y - eta) * precision
-        square = (y - eta) * slope
-        return LearnedJet(
-            -u - 0.5 * square, slope, square - 1.0, -precision, -2.0 * slope, -2.0 * square
-        )
+        slope = (row["y"] - eta) * precision
+        square = (row["y"] - eta) * slope
+        second = ((-precision,), (-2.0 * slope, -2.0 * square))
+        return Jet(-u - 0.5 * square, (slope, square - 1.0), second)
 
-    def learned_log_base(self, y: Array) -> Array:
-        return np.full_like(y, -0.5 * np.log(2.0 * np.pi))
+    def row_base(self, row: Row) -> Array:
+        return np.full_like(row["y"], -0.5 * np.log(2.0 * np.pi))
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        return at[0]
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        eta, u = at
+        return eta + np.exp(u) * rng.standard_normal(eta.shape)
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return ~np.isfinite(y), "targets must be finite numbers"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel, exp, log1p_unit
+from corebayes.models.family import Row
 from corebayes.models.glm import GLM
 from corebayes.models.special import log_odds, scratch, sigmoid_pair
 from corebayes.types import Array, Block
@@ -36,6 +38,10 @@ class LogisticRegression(GLM):
         return logistic_slope
 
     @property
+    def written(self) -> str:
+        return "Bernoulli(1 / (1 + exp(-η)))"
+
+    @property
     def stan(self) -> str | None:
         return "bernoulli_logit_lpmf(y[i] | eta[i])"
 
@@ -51,9 +57,15 @@ class LogisticRegression(GLM):
     def predictor_of_mean(self, mean: float, count: float) -> float:
         return log_odds(0.5 * (mean + 1.0), count)
 
-    def target(self, block: Block) -> Array:
+    def own_target(self, y: Array) -> Array:
         """Labels as ±1."""
-        return np.copysign(1.0, block.y - 0.5)
+        return np.copysign(1.0, y - 0.5)
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        return sigmoid_pair(at[0])[0]
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        return (rng.uniform(size=at[0].shape) < self.mean(at, row)).astype(np.float64)
 
     def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
         if self.compiled_kernel(len(block) * len(draws)) is not None:

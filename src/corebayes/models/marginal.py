@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from corebayes.models.glm import LearnedJet
+from corebayes.models.group_rows import GroupRows
 from corebayes.models.mixed import MixedRegression
 from corebayes.models.mixed_prior import LOG_2PI, MixedPrior, ScaledEffects
 from corebayes.models.nodes import Nodes
@@ -57,6 +57,11 @@ class MarginalRegression:
                 f"({' + '.join(terms[0].effects)} | {terms[0].group}) has "
                 f"{len(terms[0].effects)}: leave some out, or build a coreset of rows"
             )
+        if len(self.mixed.family.linear) > 1:
+            raise ValueError(
+                f"groups can be units with one linear predictor, and "
+                f"{type(self.mixed.family).__name__} has several: build a coreset of rows"
+            )
 
     def bind(self, data: Data) -> MarginalRegression:
         return self
@@ -65,6 +70,10 @@ class MarginalRegression:
     def log_concave(self) -> bool:
         """As the mixed model says it: given τ."""
         return self.mixed.log_concave
+
+    @cached_property
+    def rows(self) -> GroupRows:
+        return GroupRows(self.mixed)
 
     @property
     def num_effects(self) -> int:
@@ -120,12 +129,16 @@ class MarginalRegression:
         inside = slots < counts[wanted, None]
         first = np.minimum(starts, numbers.size - 1)[wanted, None]
         at = order[np.where(inside, first + slots, first)]
-        target = rows.y if self.mixed.learned is not None else self.mixed.family.target(rows)
+        # What the family sees of a row beside η: y, and trials or censoring where it has these.
+        row = {name: values[:, 0][at] for name, values in self.mixed.row(rows).items()}
+        offset = self.mixed.offset(rows)
+        if offset is not None:
+            row["offset"] = offset[at]
         return Block(
             {
                 "X": self.mixed.fixed_design(rows)[at],
                 "Z": self.mixed.effect_columns(rows)[0][at],
-                "y": target[at],
+                **row,
                 "w": np.where(inside, weights[at], 0.0),
                 "group": wanted.astype(np.float64),
             }
@@ -147,36 +160,6 @@ class MarginalRegression:
         squares = np.square(effects * np.exp(-v)[None, :, None])
         return -0.5 * squares.sum(axis=-1) - (v + 0.5 * LOG_2PI).sum(axis=1)[None, :, None]
 
-    def _eta(self, draws: Array, block: Block, effects: Array) -> Array:
-        """(n, m, S, K) at effects (n, S, K, q)."""
-        fixed = block["X"] @ draws[:, : self.mixed.num_fixed].T
-        return fixed[..., None] + np.einsum("gmq,gskq->gmsk", block["Z"], effects)
-
-    def _log_constant(self, draws: Array) -> Array:
-        return draws[None, None, :, self.mixed.num_fixed, None]
-
-    def _heights(self, draws: Array, block: Block, effects: Array) -> Array:
-        """Σ_n w_n f_n at effects (n, S, K, q), (n, S, K)."""
-        eta, y = self._eta(draws, block, effects), block["y"]
-        family = self.mixed.family
-        if self.mixed.learned is None:
-            shape = eta.shape
-            flat = eta.reshape(shape[0] * shape[1], -1)
-            values = family.transform(flat, y.ravel()).reshape(shape)
-        else:
-            y = y[:, :, None, None]
-            values = family.learned_log_density(eta, self._log_constant(draws), y)
-        return np.einsum("gm,gmsk->gsk", block["w"], values)
-
-    def _slopes(self, draws: Array, block: Block, effects: Array) -> tuple[Array, Array]:
-        """ℓ' and ℓ'' in η at effects (n, S, K, q), (n, m, S, K)."""
-        eta, y = self._eta(draws, block, effects), block["y"][:, :, None, None]
-        if self.mixed.learned is None:
-            first, second = self.mixed.family.derivatives(eta, y, 2)
-            return first, second
-        jet = self.mixed.family.learned_jet(eta, self._log_constant(draws), y)
-        return jet.eta, jet.eta_eta
-
     def _modes(self, draws: Array, block: Block, tau: Array) -> tuple[Array, Array]:
         """The modes of the effects (n, S, q), and the roots of their curvatures (n, S, q, q)."""
         precision = tau**-2.0
@@ -185,7 +168,7 @@ class MarginalRegression:
         def height(b: Array) -> Array:
             effects = b[:, :, None]
             prior = self.log_prior_of_effects(draws, effects)
-            return (self._heights(draws, block, effects) + prior)[:, :, 0]
+            return (self.rows.heights(draws, block, effects) + prior)[:, :, 0]
 
         top = height(b)
         for _ in range(STEPS):
@@ -207,7 +190,7 @@ class MarginalRegression:
     def _newton(
         self, draws: Array, block: Block, b: Array, precision: Array
     ) -> tuple[Array, Array]:
-        first, second = self._slopes(draws, block, b[:, :, None])
+        first, second = self.rows.slopes(draws, block, b[:, :, None])
         Z, w = block["Z"], block["w"]
         gradient = np.einsum("gm,gmsk,gmq->gsq", w, first, Z) - precision * b
         # Where a family is not log-concave its curvature may be none: the prior's is there.
@@ -236,7 +219,7 @@ class MarginalRegression:
             part, own = block.take(groups), draws[some]
             nodes = self.nodes(own, part)
             effects = nodes.effects
-            logs = self._heights(own, part, effects) + nodes.log_weights
+            logs = self.rows.heights(own, part, effects) + nodes.log_weights
             logs += self.log_prior_of_effects(own, effects)
             result[groups, some] = logsumexp(logs, axis=2)
         return result
@@ -264,29 +247,26 @@ class MarginalRegression:
         draws, p, d = theta[None], self.mixed.num_fixed, self.dim
         nodes = self.nodes(draws, block)
         effects = nodes.effects
-        logs = self._heights(draws, block, effects) + nodes.log_weights
+        logs = self.rows.heights(draws, block, effects) + nodes.log_weights
         logs = (logs + self.log_prior_of_effects(draws, effects))[:, 0]
         shares = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-        eta, y = self._eta(draws, block, effects)[:, :, 0], block["y"][:, :, None]
         X, w = block["X"], block["w"]
         gradients = np.zeros((*shares.shape, d))
         hessian = np.zeros((len(block), d, d))
-        if self.mixed.learned is None:
-            first, bend = self.mixed.family.derivatives(eta, y, 2)
-        else:
-            jet = self.mixed.family.learned_jet(eta, theta[p], y)
-            # Some derivatives are the same for all rows.
-            jet = LearnedJet(*(np.broadcast_to(one, eta.shape) for one in jet))
-            first, bend = jet.eta, jet.eta_eta
-            gradients[:, :, p] = np.einsum("gm,gmk->gk", w, jet.u)
-            mixed = np.einsum("gm,gk,gmk,gmp->gp", w, shares, jet.eta_u, X, optimize=True)
-            hessian[:, p, :p] = hessian[:, :p, p] = mixed
-            hessian[:, p, p] = np.einsum("gm,gk,gmk->g", w, shares, jet.u_u)
-        gradients[:, :, :p] = np.einsum("gm,gmk,gmp->gkp", w, first, X, optimize=True)
+        first, bends = self.rows.predictor_slopes(draws, block, effects)
+        for i in range(1, len(first)):
+            place = p + i - 1
+            gradients[:, :, place] = np.einsum("gm,gmk->gk", w, first[i])
+            mixed = np.einsum("gm,gk,gmk,gmp->gp", w, shares, bends[i][0], X, optimize=True)
+            hessian[:, place, :p] = hessian[:, :p, place] = mixed
+            for j in range(1, i + 1):
+                bent = np.einsum("gm,gk,gmk->g", w, shares, bends[i][j])
+                hessian[:, place, p + j - 1] = hessian[:, p + j - 1, place] = bent
+        gradients[:, :, :p] = np.einsum("gm,gmk,gmp->gkp", w, first[0], X, optimize=True)
         squares = np.square(effects[:, 0] * np.exp(-theta[self._scales]))
         gradients[:, :, self._scales] = squares - 1.0
         if second:
-            pull = w * np.einsum("gk,gmk->gm", shares, bend)
+            pull = w * np.einsum("gk,gmk->gm", shares, bends[0][0])
             hessian[:, :p, :p] = np.einsum("gm,gmp,gmr->gpr", pull, X, X, optimize=True)
             places = np.arange(d)[self._scales]
             hessian[:, places, places] = -2.0 * np.einsum("gk,gkq->gq", shares, squares)
@@ -303,7 +283,7 @@ class MarginalRegression:
         spread = WIDER * _inverse_transposed(root)
         noise = rng.standard_normal((len(block), len(draws), TRIES, self.num_effects))
         effects = mode[:, :, None] + np.einsum("gsij,gskj->gski", spread, noise)
-        logs: Array = self._heights(draws, block, effects)
+        logs: Array = self.rows.heights(draws, block, effects)
         logs = logs + self.log_prior_of_effects(draws, effects)
         logs = logs + 0.5 * np.einsum("gskq,gskq->gsk", noise, noise)
         # The largest weight over a standard exponential is a draw in proportion to the weights.
@@ -312,11 +292,7 @@ class MarginalRegression:
 
     def log_base(self, block: Block) -> Array:
         """What the rows' potentials leave out, weighted as they are."""
-        rows = Block({"X": np.zeros((block["y"].size, 1)), "y": block["y"].ravel()})
-        if self.mixed.learned is None:
-            base = self.mixed.family.log_base(rows)
-        else:
-            base = self.mixed.family.learned_log_base(rows.y)
+        base = self.rows.base(block)
         return np.einsum("gm,gm->g", block["w"], base.reshape(block["y"].shape))
 
     @cached_property

@@ -1,43 +1,47 @@
-"""Mixed regressions: a GLM whose coefficients partly differ from group to group.
+"""Mixed regressions: a family whose coefficients partly differ from group to group.
 
-    η_n = x_nᵀβ + Σ_t z_{n,t}ᵀ b_{t,g_t(n)},    b_{t,g} ~ N(0, diag τ_t²),    f_n = ℓ(η_n, y_n; σ)
+    η_n = x_nᵀβ + Σ_t z_{n,t}ᵀ b_{t,g_t(n)},    b_{t,g} ~ N(0, diag τ_t²),    f_n = ℓ(η_n, u; y_n)
 
-The parameters are θ = (β, log σ, log τ, effects group by group): the centred form, in which a row
-touches β, σ and its own groups' effects, and τ is in the prior alone. σ is a constant of the family
-(noise, scale, dispersion) that is learned when it has a prior.
+The parameters are θ = (β, u, log τ, effects group by group): the centred form, in which a row
+touches β, u and its own groups' effects, and τ is in the prior alone. u are the constants of the
+family that are learned (log noise, log dispersion, …). Families of several linear predictors have a
+β and effects for each. With no terms it is the regression of a family with unknown constants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from corebayes.models.default_prior import by_name, stated_priors
 from corebayes.models.design import Targets, coefficient_names
+from corebayes.models.family import Family, Jet, given_learned
+from corebayes.models.fixed_part import FixedPart
 from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE, Groups, GroupTerm
 from corebayes.models.mixed_design import BoundMixed, MixedDesign
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
 from corebayes.models.prior import GaussianPrior, Normal
 from corebayes.models.scale_prior import scale_prior_from_config
-from corebayes.models.stated_prior import StatedPriors
+from corebayes.models.settled import settle, settled_config, settled_from_config
 from corebayes.models.structure import Jets, Touch
 from corebayes.models.variables import Variable, Variables
 from corebayes.types import Array, Block, Data, Indices
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MixedRegression(MixedDesign):
-    """A GLM `family` with `terms` that differ from group to group.
+    """A `family` with `terms` that differ from group to group.
 
-    Fixed effects are all columns of X but the group columns and those in `slopes_only`; their prior
-    is the family's. `learned` is the prior of the family's constant (`noise_sd` of linear
-    regression, `scale` of Student-t, `dispersion` of negative-binomial regression), which is then a
-    parameter; without it the constant is as the family says.
+    Fixed effects are all columns of X but the group columns, those in `slopes_only` and those that
+    the family has for its rows (offset, exposure, trials, event); their prior is the family's.
+    `learned` has the priors of the family's constants that are parameters, by name:
+    {"scale": HalfNormal(2.0), "df": Gamma(2.0, 0.1)} for Student-t; a prior alone is that of the
+    first constant (`noise_sd` of linear, `scale` of Student-t, `dispersion` of negative-binomial
+    regression). Other constants are what the family says, or learned if it has no number for them.
     """
 
     def bind(self, data: Data) -> Self:
@@ -49,35 +53,28 @@ class MixedRegression(MixedDesign):
                     f"the data has no column {name!r}, which a group term needs; "
                     f"it has {', '.join(map(repr, columns[:10]))}"
                 )
-        given, stated = self.family.prior, None
-        num_fixed = len(self.fixed_places(columns)) + self.family.intercept
-        # Names and design do not depend on the prior, which may depend on the rows.
-        prior = (given if isinstance(given, Normal) else Normal()).bind(num_fixed)
-        ready = replace(self, bound=BoundMixed(columns, (), prior))
-        chosen = by_name(given, ready.fixed_names) if isinstance(given, Mapping) else given
+        ready = replace(self, bound=BoundMixed(columns, (), self.unsettled(columns)))
         question = Groups(
             tuple(columns.index(term.group) for term in self.terms),
             tuple(term.group for term in self.terms),
             Targets(FixedPart(ready)),
         )
         moments = data.learn(question)
-        if not isinstance(chosen, Normal):
-            names = ready.fixed_names
-            stated = stated_priors(self.family, chosen, names, moments, self.known_priors)
-            prior = _all_normal(stated)
         for term, values in zip(self.terms, question.values, strict=True):
             _check_labels(term, values)
         values = tuple(
             found if term.labels is None else np.arange(float(len(term.labels)))
             for term, found in zip(self.terms, question.values, strict=True)
         )
-        return replace(self, bound=BoundMixed(columns, values, prior, stated, given))
+        return replace(self, bound=BoundMixed(columns, values, *settle(ready, moments, self.bound)))
 
-    @property
-    def known_priors(self) -> StatedPriors | None:
-        """The priors that this model was bound with before, which stay."""
-        bound = self.bound
-        return None if bound is None or bound.given is not self.family.prior else bound.stated
+    def unsettled(self, columns: tuple[str, ...]) -> GaussianPrior:
+        """A prior of as many fixed effects as data with these columns have: names and design do
+        not depend on it, and it may depend on the rows."""
+        family = self.family
+        given = family.prior if isinstance(family.prior, Normal) else Normal()
+        num_columns = len(self.fixed_places(columns)) + family.intercept
+        return given.bind(len(family.linear) * num_columns)
 
     def row_check(self) -> Targets:
         """The question whether every row has a target of the family."""
@@ -86,41 +83,84 @@ class MixedRegression(MixedDesign):
     @property
     def log_concave(self) -> bool:
         """Given τ, where the family is. (Over τ too a density has no modes worth the name.)"""
-        return self.family.log_concave and self.learned is None
+        return self.family.log_concave and not self.constants
+
+    @property
+    def as_glm(self) -> GLM | None:
+        """The family where nothing but η is unknown: then it has quicker ways."""
+        return self.family if isinstance(self.family, GLM) and not self.constants else None
 
     def jets(self, predictors: Array, block: Block) -> Jets:
-        eta, y = predictors[:, 0], self.family.target(block)[:, None]
-        if self.learned is None:
-            first, second = self.family.derivatives(eta, y, 2)
-            value = self.family.log_density(eta.copy(), y, np.empty_like(eta))
+        """Of rows whose predictors (n, k, R) are those of `touch`, without the offset."""
+        linear, k = len(self.family.linear), self.num_predictors
+        offset = self.offset(block)
+        etas = [predictors[:, number] for number in range(linear)]
+        if offset is not None:
+            etas = [eta + offset[:, None] for eta in etas]
+        if (glm := self.as_glm) is not None:
+            y = glm.target(block)[:, None]
+            first, second = glm.derivatives(etas[0], y, 2)
+            value = glm.log_density(etas[0].copy(), y, np.empty_like(etas[0]))
             return Jets(value, first[:, None], second[:, None, None])
-        jet = self.family.learned_jet(eta, predictors[:, 1], block.y[:, None])
-        f, f_eta, f_u, f_eta_eta, f_eta_u, f_u_u = jet
-        second = np.stack([f_eta_eta, f_eta_u, f_eta_u, f_u_u], axis=1)
-        shape = (len(eta), 2, 2, eta.shape[1])
-        return Jets(f, np.stack([f_eta, f_u], axis=1), second.reshape(shape))
+        at = self.complete(etas, [predictors[:, number] for number in range(linear, k)])
+        jet = self.family.jet(at, self.row(block))
+        return self._stacked(jet, etas[0].shape)
 
-    def predictors(self, draws: Array, block: Block) -> Array:
-        """η at draws (S, d), (n, S). Cost: n·S·(p + effects of a row)."""
-        eta = self.fixed_design(block) @ draws[:, : self.num_fixed].T
-        groups = self.groups(block)
-        for place, (term, columns) in enumerate(
-            zip(self.structure.terms, self.effect_columns(block), strict=True)
-        ):
-            for effect in range(term.num_effects):
-                own = draws[:, term.positions[:, effect]].T[groups[:, place]]
-                if self.terms[place].effects[effect] != ONE:
-                    own *= columns[:, effect, None]
-                eta += own
-        return eta
+    def _stacked(self, jet: Jet, shape: tuple[int, ...]) -> Jets:
+        """The family's jet in the predictors that are parameters."""
+        wanted, k = self.wanted, self.num_predictors
+        value = np.array(np.broadcast_to(jet.value, shape))
+        first, second = np.empty((shape[0], k, shape[1])), np.empty((shape[0], k, k, shape[1]))
+        for i, own in enumerate(wanted):
+            first[:, i] = jet.first[own]
+            for j, other in enumerate(wanted[: i + 1]):
+                second[:, i, j] = second[:, j, i] = jet.second[own][other]
+        return Jets(value, first, second)
+
+    @cached_property
+    def wanted(self) -> tuple[int, ...]:
+        """Which of the family's predictors are parameters."""
+        linear, learned = len(self.family.linear), {one.name for one in self.constants}
+        constants = enumerate(self.family.learnable, linear)
+        return (*range(linear), *(place for place, one in constants if one.name in learned))
+
+    def complete(self, etas: Sequence[Array], learned: Sequence[Array]) -> tuple[Array, ...]:
+        """All predictors of the family, with the constants that are known."""
+        given = iter(learned)
+        known, number = self.known_constants, len(self.family.learnable)
+        constants = (known[k] if k in known else next(given) for k in range(number))
+        return (*etas, *constants)
+
+    def predictors(self, draws: Array, block: Block) -> tuple[Array, ...]:
+        """All predictors of the family at draws (S, d): the linear ones (n, S), with the offset,
+        and the constants (1, S) or (1, 1). Cost: n·S·(p + effects of a row)."""
+        fixed, groups, offset = self.fixed_design(block), self.groups(block), self.offset(block)
+        etas = [
+            fixed @ draws[:, self.coefficients(number)].T
+            for number in range(len(self.family.linear))
+        ]
+        parts = zip(self.terms, self.structure.terms, self.effect_columns(block), strict=True)
+        for place, (term, effects, columns) in enumerate(parts):
+            for number, effect in enumerate(self.effects_of(term)):
+                own = draws[:, effects.positions[:, number]].T[groups[:, place]]
+                if effect.name != ONE:
+                    own *= columns[:, number, None]
+                etas[effect.predictor] += own
+        if offset is not None:
+            for eta in etas:
+                eta += offset[:, None]
+        return self.complete(etas, self.learned_at(draws))
+
+    def learned_at(self, draws: Array) -> list[Array]:
+        """The learned constants at draws, (1, S) each."""
+        return [draws[None, :, self.num_fixed + number] for number in range(len(self.constants))]
 
     def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
-        eta = self.predictors(draws, block)
-        if self.learned is None:
-            result = self.family.transform(eta, self.family.target(block))
+        at = self.predictors(draws, block)
+        if (glm := self.as_glm) is not None:
+            result = glm.transform(at[0], glm.target(block))
         else:
-            logs = draws[None, :, self.num_fixed]
-            result = self.family.learned_log_density(eta, logs, block.y[:, None])
+            result = self.family.log_likelihood(at, self.row(block))
         if out is None:
             return result
         out[...] = result
@@ -161,21 +201,24 @@ class MixedRegression(MixedDesign):
         return _scattered(places, own, dim), hessian
 
     def log_base(self, block: Block) -> Array:
-        if self.learned is None:
-            return self.family.log_base(block)
-        return self.family.learned_log_base(block.y)
+        if (glm := self.as_glm) is not None:
+            return glm.log_base(block)
+        return self.family.row_base(self.row(block))[:, 0]
 
     @cached_property
     def prior(self) -> MixedPrior:
         """log π_0 on θ."""
-        priors = [prior for term in self.terms for prior in term.scales]
+        priors = [effect.prior for term in self.terms for effect in self.effects_of(term)]
         effects = [
             term.positions[:, effect]
             for term in self.structure.terms
             for effect in range(term.num_effects)
         ]
         scales = tuple(map(ScaledEffects, priors, self.structure.scales.tolist(), effects))
-        return MixedPrior(self.dim, self.known.prior, self.learned, scales)
+        learned = tuple(one.prior for one in self.constants)
+        stated = self.known.stated
+        others = () if stated is None else stated.others
+        return MixedPrior(self.dim, self.known.prior, learned, scales, others)
 
     def log_prior(self, draws: Array) -> Array:
         return self.prior.log_density(draws)
@@ -192,15 +235,14 @@ class MixedRegression(MixedDesign):
         if self.shown is not None:
             return self.shown
         entries = [Variable(name, np.array(place)) for place, name in enumerate(self.fixed_names)]
-        if self.learned is not None:
-            entries.append(Variable(str(self.family.learnable), np.array(self.num_fixed), "exp"))
+        entries += self.family.shown(self.constants, self.num_fixed)
         scales = iter(self.structure.scales)
         for term, effects in zip(self.terms, self.structure.terms, strict=True):
             axis = (f"{term.group}__factor_dim",)
-            for effect, name in enumerate(term.effects):
-                called, places = term.called(name), effects.positions[:, effect]
-                entries.append(Variable(f"{called}_sigma", np.array(next(scales)), "exp"))
-                entries.append(Variable(called, places, dims=axis))
+            for number, effect in enumerate(self.effects_of(term)):
+                places = effects.positions[:, number]
+                entries.append(Variable(f"{effect.called}_sigma", np.array(next(scales)), "exp"))
+                entries.append(Variable(effect.called, places, dims=axis))
         labels = zip(self.terms, self.group_labels, strict=True)
         return Variables(tuple(entries), {f"{term.group}__factor_dim": own for term, own in labels})
 
@@ -222,80 +264,46 @@ class MixedRegression(MixedDesign):
         return {
             "family": {"name": type(self.family).__name__, "config": self.family.config()},
             "terms": [term.config() for term in self.terms],
-            "learned": None if self.learned is None else self.learned.config(),
+            "learned": {k: v.config() for k, v in given_learned(self.family, self.learned).items()},
             "slopes_only": list(self.slopes_only),
             "columns": None if bound is None else list(bound.columns),
-            "priors": None if bound is None or bound.stated is None else bound.stated.config(),
+            "settled": None if bound is None else settled_config(bound),
             "values": None if bound is None else [values.tolist() for values in bound.values],
             "shown": None if self.shown is None else self.shown.config(),
         }
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], family: GLM) -> Self:
+    def from_config(cls, config: Mapping[str, Any], family: Family) -> Self:
         """The model that `config` describes, with its family made."""
-        learned = config["learned"]
+        learned: Mapping[str, Any] = config["learned"] or {}
+        if "kind" in learned:
+            # As it was when a family had one constant at most.
+            learned = {family.learnable[0].name: learned}
         model = cls(
             family=family,
             terms=tuple(GroupTerm.from_config(term) for term in config["terms"]),
-            learned=None if learned is None else scale_prior_from_config(learned),
+            learned={name: scale_prior_from_config(one) for name, one in learned.items()},
             slopes_only=tuple(map(str, config["slopes_only"])),
         )
         if config["columns"] is None:
             return model
         columns = tuple(map(str, config["columns"]))
-        num_fixed, stated = len(model.fixed_places(columns)) + family.intercept, None
-        if config.get("priors") is not None:
-            stated = StatedPriors.from_config(config["priors"])
-            prior = _all_normal(stated)
-            if prior.dim != num_fixed:
-                raise ValueError("its priors are not of its fixed effects")
-        else:
-            prior = (family.prior if isinstance(family.prior, Normal) else Normal()).bind(num_fixed)
         values = tuple(np.asarray(one, dtype=np.float64) for one in config["values"])
         for term, numbers in zip(model.terms, values, strict=True):
             if term.group not in columns or numbers.ndim != 1 or not np.all(np.diff(numbers) > 0.0):
                 raise ValueError("the groups of a term are not numbers of a column, in order")
             if term.labels is not None and len(term.labels) != numbers.size:
                 raise ValueError("a term has not as many labels as groups")
-        made = replace(model, bound=BoundMixed(columns, values, prior, stated, family.prior))
+        ready = replace(model, bound=BoundMixed(columns, values, model.unsettled(columns)))
+        settled = settled_from_config(ready, config.get("settled"))
+        made = replace(model, bound=BoundMixed(columns, values, *settled))
         shown = config["shown"]
         return (
             made if shown is None else replace(made, shown=Variables.from_config(shown, made.dim))
         )
 
 
-@dataclass(frozen=True)
-class FixedPart:
-    """The fixed effects of a mixed model, for the check of its rows."""
-
-    model: MixedRegression
-
-    @property
-    def family(self) -> GLM:
-        return self.model.family
-
-    @property
-    def dim(self) -> int:
-        return self.model.num_fixed
-
-    @property
-    def parameter_names(self) -> tuple[str, ...]:
-        return self.model.fixed_names
-
-    def design(self, block: Block) -> Array:
-        return self.model.fixed_design(block)
-
-    def target(self, block: Block) -> Array:
-        return self.model.family.target(block)
-
-    def check_target(self, y: Array, lowest: float) -> Any:
-        return self.model.family.check_target(y, lowest)
-
-
-def _all_normal(stated: StatedPriors) -> GaussianPrior:
-    normal = stated.normal
-    assert isinstance(normal, GaussianPrior)
-    return normal
+Family.made_by = MixedRegression
 
 
 def _check_labels(term: GroupTerm, values: Array) -> None:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.models.family import (
+    Column,
+    Constant,
+    Family,
+    Row,
+    given_learned,
+    learned_priors,
+)
 from corebayes.models.given_prior import Given
-from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE, GroupTerm, group_numbers
+from corebayes.models.mixed_statement import described, mixed_priors, mixed_statement
 from corebayes.models.prior import GaussianPrior
 from corebayes.models.scale_prior import ScalePrior
-from corebayes.models.stated_prior import StatedPriors
+from corebayes.models.stated_prior import PartialGaussian, StatedPriors
 from corebayes.models.structure import Effects, Structure, Touch
 from corebayes.models.variables import Variables
 from corebayes.types import Array, Block, Indices
@@ -27,28 +35,64 @@ class BoundMixed(NamedTuple):
     """Names of the columns of X."""
     values: tuple[Array, ...]
     """The numbers of the groups of each term, sorted."""
-    prior: GaussianPrior
-    """Of the fixed effects."""
+    prior: GaussianPrior | PartialGaussian
+    """Of the fixed effects, as far as it is Gaussian."""
     stated: StatedPriors | None = None
     """The prior of each of them by name, where it is not one Normal for all."""
+    learned: tuple[Learned, ...] = ()
+    """The priors of the constants that are learned."""
     given: Given = None
-    """The family's `prior` that this was made of."""
+    """The family's `prior` that this was made of: with another one it does not count."""
+
+
+class Learned(NamedTuple):
+    """The prior of one constant."""
+
+    name: str
+    prior: ScalePrior
+    source: str
+    """default or given."""
+
+
+class TermEffect(NamedTuple):
+    """One effect of a group term in one linear predictor."""
+
+    name: str
+    """A column of X, or "1"."""
+    predictor: int
+    called: str
+    prior: ScalePrior
+    """Of its standard deviation."""
+
+
+def column_name(column: Column, columns: tuple[str, ...]) -> str:
+    """The name of a column that is given by name or by position."""
+    if isinstance(column, str):
+        if column not in columns:
+            raise ValueError(
+                f"the data has no column {column!r}, which the model needs for its rows; it has "
+                f"{', '.join(map(repr, columns[:10]))}"
+            )
+        return column
+    if not -len(columns) <= column < len(columns):
+        raise ValueError(f"the data has {len(columns):,} columns, and none at position {column}")
+    return columns[column]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MixedDesign:
     """What a mixed model is made of, and what its rows touch; see `MixedRegression`."""
 
-    family: GLM
+    family: Family
     terms: Sequence[GroupTerm] = ()
-    learned: ScalePrior | None = None
+    learned: Mapping[str, ScalePrior] | ScalePrior | None = None
     slopes_only: Sequence[str] = ()
     shown: Variables | None = None
     """Other names for the variables that people see than those of the terms."""
     bound: BoundMixed | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.family, GLM):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(self.family, Family):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(
                 f"family must be a regression such as LogisticRegression(), got {self.family!r}"
             )
@@ -59,17 +103,25 @@ class MixedDesign:
         called = [term.called(effect) for term in terms for effect in term.effects]
         if len(set(called)) < len(called):
             raise ValueError(f"an effect is in two group terms: {', '.join(sorted(called))}")
-        if self.learned is not None and self.family.learnable is None:
-            raise ValueError(f"{type(self.family).__name__} has no constant that could be learned")
+        object.__setattr__(self, "learned", given_learned(self.family, self.learned))
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "slopes_only", tuple(self.slopes_only))
 
     def __repr__(self) -> str:
-        terms = " + ".join(f"({' + '.join(term.effects)} | {term.group})" for term in self.terms)
-        inside = f"{type(self.family).__name__}, {terms or 'no group terms'}"
-        if self.bound is not None:
-            inside += f"; {self.structure.describe()}"
-        return f"MixedRegression({inside})"
+        return described(self)
+
+    @property
+    def title(self) -> str:
+        """What people call the model: without group terms it is its family."""
+        return "MixedRegression" if self.terms else type(self.family).__name__
+
+    def statement(self) -> str:
+        """The bound model as one would write it: the likelihood, and a table of priors."""
+        return mixed_statement(self)
+
+    def priors(self) -> list[tuple[str, str, str]]:
+        """Parameter, prior, and from where it is."""
+        return mixed_priors(self)
 
     @property
     def known(self) -> BoundMixed:
@@ -78,6 +130,28 @@ class MixedDesign:
             raise ValueError("a mixed model does not know its data yet: call model.bind(data)")
         return self.bound
 
+    @cached_property
+    def constants(self) -> tuple[Constant, ...]:
+        """The family's constants that are learned, with the priors that they have here."""
+        priors = learned_priors(self.family, self.learned)
+        if self.bound is not None:
+            priors |= {one.name: one.prior for one in self.bound.learned}
+        return tuple(
+            one._replace(prior=priors[one.name])
+            for one in self.family.learnable
+            if one.name in priors
+        )
+
+    @cached_property
+    def known_constants(self) -> dict[int, Array]:
+        """u of the constants that are known, by their number among the family's."""
+        learned = {one.name for one in self.constants}
+        return {
+            number: np.full((1, 1), one.on_line(value))
+            for number, one in enumerate(self.family.learnable)
+            if one.name not in learned and (value := self.family.known(one)) is not None
+        }
+
     def slopes(self) -> list[str]:
         """Columns that effects are multiplied with."""
         return [name for term in self.terms for name in term.effects if name != ONE]
@@ -85,6 +159,7 @@ class MixedDesign:
     def fixed_places(self, columns: tuple[str, ...]) -> list[int]:
         """Where the fixed effects are among these columns."""
         apart = {*self.slopes_only, *(term.group for term in self.terms)}
+        apart |= {column_name(column, columns) for column in self.family.row_columns.values()}
         return [place for place, name in enumerate(columns) if name not in apart]
 
     @property
@@ -98,24 +173,34 @@ class MixedDesign:
 
     @property
     def num_fixed(self) -> int:
+        """Coefficients of all linear predictors: θ begins with those of the first."""
         return self.known.prior.dim
 
     @property
-    def fixed_prior(self) -> GaussianPrior:
+    def num_columns(self) -> int:
+        """Of the design of each linear predictor."""
+        return self.num_fixed // len(self.family.linear)
+
+    def coefficients(self, number: int) -> slice:
+        """Where those of a linear predictor are in θ."""
+        return slice(number * self.num_columns, (number + 1) * self.num_columns)
+
+    @property
+    def fixed_prior(self) -> GaussianPrior | PartialGaussian:
         """Of the fixed effects."""
         return self.known.prior
 
     @property
     def num_predictors(self) -> int:
-        return 1 if self.learned is None else 2
+        return len(self.family.linear) + len(self.constants)
 
     @cached_property
     def structure(self) -> Structure:
-        num_shared = self.num_fixed + self.num_predictors - 1
-        num_scales = sum(len(term.effects) for term in self.terms)
+        num_shared = self.num_fixed + len(self.constants)
+        num_scales = sum(len(self.effects_of(term)) for term in self.terms)
         start, terms = num_shared + num_scales, list[Effects]()
         for term, values in zip(self.terms, self.known.values, strict=True):
-            terms.append(Effects(term.group, start, values.size, len(term.effects)))
+            terms.append(Effects(term.group, start, values.size, len(self.effects_of(term))))
             start += terms[-1].size
         scales = np.arange(num_shared, num_shared + num_scales)
         return Structure(np.arange(num_shared), scales, tuple(terms))
@@ -131,22 +216,36 @@ class MixedDesign:
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        names = list(self.fixed_names)
-        if self.learned is not None:
-            names.append(f"log {self.family.learnable}")
+        names = [*self.fixed_names, *(one.label for one in self.constants)]
         for term in self.terms:
-            names.extend(f"log {term.called(effect)}_sigma" for effect in term.effects)
+            names.extend(f"log {effect.called}_sigma" for effect in self.effects_of(term))
         for term, labels in zip(self.terms, self.group_labels, strict=True):
-            names.extend(
-                f"{term.called(effect)}[{label}]" for label in labels for effect in term.effects
-            )
+            effects = self.effects_of(term)
+            names.extend(f"{effect.called}[{label}]" for label in labels for effect in effects)
         return tuple(names)
 
     @property
-    def fixed_names(self) -> tuple[str, ...]:
+    def design_names(self) -> tuple[str, ...]:
+        """Of the columns that every linear predictor has."""
         columns = self.known.columns
         names = tuple(columns[place] for place in self.fixed_places(columns))
         return (*names, "intercept") if self.family.intercept else names
+
+    @property
+    def fixed_names(self) -> tuple[str, ...]:
+        return tuple(
+            f"{name}[{predictor}]" if predictor else name
+            for predictor in self.family.linear
+            for name in self.design_names
+        )
+
+    def effects_of(self, term: GroupTerm) -> list[TermEffect]:
+        """The effects of a term: its own in each of the linear predictors."""
+        return [
+            TermEffect(effect, number, term.called(effect) + (f"[{name}]" if name else ""), prior)
+            for number, name in enumerate(self.family.linear)
+            for effect, prior in zip(term.effects, term.scales, strict=True)
+        ]
 
     @property
     def group_labels(self) -> tuple[tuple[Any, ...], ...]:
@@ -170,26 +269,55 @@ class MixedDesign:
             numbers[:, place] = group_numbers(codes, values, term.group)
         return numbers
 
+    def row(self, block: Block) -> Row:
+        """What the family sees of rows beside their predictors, (n, 1) each."""
+        places = self.row_places
+        columns = {name: block.X[:, place, None] for name, place in places.items()}
+        return {"y": block.y[:, None], **columns}
+
+    @cached_property
+    def row_places(self) -> dict[str, int]:
+        """Columns that the family has for its rows, by what they mean."""
+        columns = self.known.columns
+        named = self.family.row_columns
+        return {name: columns.index(column_name(one, columns)) for name, one in named.items()}
+
+    def offset(self, block: Block) -> Array | None:
+        """What is added to η with no coefficient, (n,): the offset, and the log of the exposure."""
+        places, total = self.row_places, None
+        if "offset" in places:
+            total = block.X[:, places["offset"]]
+        if "exposure" in places:
+            logs = np.log(block.X[:, places["exposure"]])
+            total = logs if total is None else total + logs
+        return total
+
     def effect_columns(self, block: Block) -> list[Array]:
         """What the effects of each term are multiplied with, (n, effects)."""
         columns, one = self.known.columns, np.ones(len(block))
         return [
             np.column_stack(
-                [one if name == ONE else block.X[:, columns.index(name)] for name in term.effects]
+                [
+                    one if effect.name == ONE else block.X[:, columns.index(effect.name)]
+                    for effect in self.effects_of(term)
+                ]
             )
             for term in self.terms
         ]
 
     def touch(self, block: Block) -> Touch:
         fixed, effects = self.fixed_design(block), self.effect_columns(block)
-        k, p = self.num_predictors, self.structure.shared.size
-        designs = np.zeros((len(block), k, p + sum(part.shape[1] for part in effects)))
-        designs[:, 0, : fixed.shape[1]] = fixed
-        if k == 2:
-            designs[:, 1, p - 1] = 1.0
+        linear, p = len(self.family.linear), self.structure.shared.size
+        width = p + sum(part.shape[1] for part in effects)
+        designs = np.zeros((len(block), self.num_predictors, width))
+        for number in range(linear):
+            designs[:, number, self.coefficients(number)] = fixed
+        for number in range(len(self.constants)):
+            designs[:, linear + number, self.num_fixed + number] = 1.0
         start = p
-        for part in effects:
-            designs[:, 0, start : start + part.shape[1]] = part
+        for term, part in zip(self.terms, effects, strict=True):
+            for place, effect in enumerate(self.effects_of(term)):
+                designs[:, effect.predictor, start + place] = part[:, place]
             start += part.shape[1]
         return Touch(designs, self.groups(block))
 

@@ -1,6 +1,8 @@
-"""The prior of a mixed model: fixed effects, a learned constant, scales τ, effects below them.
+"""The prior of a mixed model: fixed effects, learned constants, scales τ, effects below them.
 
-β ~ N(μ_0, Σ_0),   u = log σ,   v_j = log τ_j,   b_g ~ N(0, τ_j²)  for the effects of scale j
+β ~ N(μ_0, Σ_0),   u = (log σ, …),   v_j = log τ_j,   b_g ~ N(0, τ_j²)  for the effects of scale j
+
+Single coefficients may have another prior in the place of the Normal one, or beside it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import numpy as np
 
 from corebayes.models.prior import GaussianPrior
 from corebayes.models.scale_prior import ScalePrior
+from corebayes.models.stated_prior import PartialGaussian, Placed
 from corebayes.types import Array, Indices
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -33,14 +36,19 @@ class MixedPrior:
     """log π_0 of θ = (β, u, v, effects) and its derivatives. Cost: d flops for each draw."""
 
     dim: int
-    fixed: GaussianPrior
-    learned: ScalePrior | None
+    fixed: GaussianPrior | PartialGaussian
+    learned: tuple[ScalePrior, ...]
+    """Of each u."""
     scales: tuple[ScaledEffects, ...]
+    others: tuple[Placed, ...] = ()
+    """Priors of coefficients that are not Normal."""
 
     def log_density(self, draws: Array) -> Array:
         result = self.fixed.log_density(draws[:, : self.fixed.dim])
-        if self.learned is not None:
-            result += self.learned.log_density(draws[:, self.fixed.dim])
+        for place, other in self.others:
+            result += other.log_density(draws[:, place])
+        for place, prior in enumerate(self.learned, self.fixed.dim):
+            result += prior.log_density(draws[:, place])
         for prior, place, effects in self.scales:
             v, b = draws[:, place], draws[:, effects]
             squares = np.einsum("sg,sg->s", b, b)
@@ -52,8 +60,10 @@ class MixedPrior:
     def gradient(self, theta: Array) -> Array:
         gradient, fixed = np.zeros(self.dim), self.fixed.dim
         gradient[:fixed] = self.fixed.gradient(theta[:fixed])
-        if self.learned is not None:
-            gradient[fixed] = self.learned.gradient(theta[fixed])
+        for place, other in self.others:
+            gradient[place] += other.gradient(theta[place])
+        for place, prior in enumerate(self.learned, fixed):
+            gradient[place] = prior.gradient(theta[place])
         for prior, place, effects in self.scales:
             v, b = theta[place], theta[effects]
             precision = np.exp(-2.0 * v)
@@ -65,8 +75,10 @@ class MixedPrior:
         """Cost: d² numbers."""
         hessian, fixed = np.zeros((self.dim, self.dim)), self.fixed.dim
         hessian[:fixed, :fixed] = -self.fixed.precision
-        if self.learned is not None:
-            hessian[fixed, fixed] = self.learned.hessian(theta[fixed])
+        for place, other in self.others:
+            hessian[place, place] += other.hessian(theta[place])
+        for place, prior in enumerate(self.learned, fixed):
+            hessian[place, place] = prior.hessian(theta[place])
         for prior, place, effects in self.scales:
             v, b = theta[place], theta[effects]
             precision = np.exp(-2.0 * v)

@@ -16,7 +16,7 @@ from corebayes.types import Array
 
 
 class Moments(NamedTuple):
-    """Of the columns of a design, and of the target behind them, (d + 1,) each."""
+    """Of the columns of a design, and behind them of target and offset, (d + 2,) each."""
 
     count: float  # pyright: ignore[reportIncompatibleMethodOverride]
     """Σ c_n."""
@@ -27,9 +27,10 @@ class Moments(NamedTuple):
     highest: Array
 
     @classmethod
-    def of(cls, design: Array, y: Array, counts: Array | None) -> Moments:
+    def of(cls, design: Array, y: Array, offset: Array | None, counts: Array | None) -> Moments:
         """Cost: 3·n·d flops."""
-        values = np.column_stack([design, y]).astype(np.float64, copy=False)
+        offset = np.zeros(len(y)) if offset is None else offset
+        values = np.column_stack([design, y, offset]).astype(np.float64, copy=False)
         width = values.shape[1]
         if not len(values):
             nothing = np.zeros(width)
@@ -40,7 +41,9 @@ class Moments(NamedTuple):
         with np.errstate(over="ignore", invalid="ignore"):
             mean = (shares / count) @ values
             squares = shares @ np.square(values - mean)
-        return cls(count, mean, squares, values.min(axis=0), values.max(axis=0))
+        lowest, highest = values.min(axis=0), values.max(axis=0)
+        # The mean of one value is that value, to the last digit.
+        return cls(count, np.where(lowest == highest, lowest, mean), squares, lowest, highest)
 
     def plus(self, other: Moments) -> Moments:
         count = self.count + other.count

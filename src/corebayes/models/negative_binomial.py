@@ -3,43 +3,47 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel, exp, log1p_unit
-from corebayes.models.glm import GLM, LearnedJet
-from corebayes.models.poisson import not_counts
+from corebayes.models.family import Column, Constant, Jet, Row
+from corebayes.models.glm import GLM
+from corebayes.models.numbers import LEARNED, check_known
+from corebayes.models.poisson import draw_counts, not_counts
+from corebayes.models.scale_prior import HalfNormal
 from corebayes.models.special import log1p_exp_minus_abs, log_mean, scratch, sigmoid_pair
 from corebayes.types import Array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NegativeBinomialRegression(GLM):
-    """Counts of mean μ = e^η and variance μ + dispersion · μ², the dispersion known.
+    """Counts of mean μ = e^η and variance μ + dispersion · μ²; it is learned unless it is given.
 
     With r = 1/dispersion and x = η − log r,
 
         ℓ = y x − (y + r) log(1 + eˣ) = y min(x, 0) − r max(x, 0) − (y + r) log(1 + e^{−|x|}).
+
+    `exposure` names the column of X whose logarithm is added to η (or gives its position).
     """
 
     command_line = {"negative-binomial": {}}  # noqa: RUF012
     flags = {"dispersion": "dispersion"}  # noqa: RUF012
 
-    learnable = "dispersion"
-
-    dispersion: float = 1.0
+    dispersion: float = LEARNED
+    exposure: Column | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self.dispersion, "dispersion")
+        check_known(self.dispersion, "dispersion")
 
     @property
-    def constants(self) -> dict[str, float]:
-        return {"dispersion": float(self.dispersion)}
+    def learnable(self) -> tuple[Constant, ...]:
+        return (Constant("dispersion", HalfNormal(1.0)),)
 
     @property
     def kernel(self) -> Kernel | None:
@@ -48,6 +52,10 @@ class NegativeBinomialRegression(GLM):
     @property
     def slope_kernel(self) -> Kernel | None:
         return negative_binomial_slope
+
+    @property
+    def written(self) -> str:
+        return "NegativeBinomial(mean exp(η), dispersion {dispersion})"
 
     @property
     def stan(self) -> str | None:
@@ -95,34 +103,42 @@ class NegativeBinomialRegression(GLM):
         # log Γ(y + r) / (Γ(r) y!), in the form that does not cancel for large r
         return -np.asarray(betaln(r, y + 1.0), dtype=np.float64) - np.log(y + r)
 
-    def learned_log_density(self, eta: Array, u: Array, y: Array) -> Array:
+    def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         from scipy.special import betaln
 
+        (eta, u), y = at, row["y"]
         r, x = np.exp(-u), eta + u
         base = -np.asarray(betaln(r, y + 1.0), dtype=np.float64) - np.log(y + r)
         return y * x - (y + r) * np.logaddexp(0.0, x) + base
 
-    def learned_jet(self, eta: Array, u: Array, y: Array) -> LearnedJet:
+    def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
         from scipy.special import digamma, polygamma
 
+        (eta, u), y = at, row["y"]
         r, x = np.exp(-u), eta + u
         sigma, rest = sigmoid_pair(x)
-        second = -(y + r) * (sigma * rest)
+        slope = y * rest - r * sigma
         # ∂r/∂u = −r and ∂x/∂u = 1
         more = r * (np.logaddexp(0.0, x) - digamma(y + r) + digamma(r))
+        value, first = self.log_likelihood(at, row), (slope, slope + more)
+        if order == 1:
+            return Jet(value, first)
+        bend = -(y + r) * (sigma * rest)
         bent = np.square(r) * (polygamma(1, y + r) - polygamma(1, r))
-        slope = y * rest - r * sigma
-        return LearnedJet(
-            self.learned_log_density(eta, u, y),
-            slope,
-            slope + more,
-            second,
-            second + r * sigma,
-            second + 2.0 * r * sigma - more + bent,
-        )
+        second = (bend,), (bend + r * sigma, bend + 2.0 * r * sigma - more + bent)
+        return Jet(value, first, second)
 
-    def learned_log_base(self, y: Array) -> Array:
-        return np.zeros_like(y)
+    def row_base(self, row: Row) -> Array:
+        return np.zeros_like(row["y"])
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        return np.exp(at[0])
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        eta, u = at
+        # A Poisson count whose rate is a gamma number of mean μ and shape r
+        rates = rng.standard_gamma(np.broadcast_to(np.exp(-u), eta.shape)) * np.exp(eta + u)
+        return draw_counts(rng, rates)
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return not_counts(y), "counts must be 0, 1, 2, …"

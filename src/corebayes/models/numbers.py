@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+LEARNED: Any = None
+"""In the place of a number: it is unknown, and learned from the rows."""
 
 
 def check_positive(value: float, argument: str) -> None:
@@ -10,6 +14,12 @@ def check_positive(value: float, argument: str) -> None:
     _check_number(value, argument)
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(f"{argument} must be positive and finite, got {value!r}")
+
+
+def check_known(value: float, argument: str) -> None:
+    """Refuse anything but a positive, finite number, or none at all."""
+    if value is not LEARNED:
+        check_positive(value, argument)
 
 
 def check_finite(value: float, argument: str) -> None:

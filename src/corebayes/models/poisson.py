@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel, exp, log, log1p_slope
+from corebayes.models.family import Column, Row
 from corebayes.models.glm import GLM
 from corebayes.models.special import (
     log1p_exp_minus_abs,
@@ -17,6 +19,7 @@ from corebayes.models.special import (
     log_softplus_derivatives,
     scratch,
     sigmoid_pair,
+    softplus,
 )
 from corebayes.types import Array
 
@@ -24,6 +27,8 @@ from corebayes.types import Array
 LAST_EXPONENT = 300.0
 # e^−η is less than half a unit in the last place of η beyond this.
 SOFTPLUS_IS_ETA = 34.0
+# NumPy draws no counts of a larger rate.
+LARGEST_RATE = 1e18
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,6 +39,9 @@ class PoissonRegression(GLM):
     Beronov (2019, appendix C). Beyond η = 300 the log link's rate goes on as its second-order
     Taylor polynomial there, e³⁰⁰(1 + t + t²/2) with t = η − 300, so that potentials stay finite
     and concave; no data have a rate of 10¹³⁰.
+
+    `exposure` names the column of X with the time or the population over which a row counts (or
+    gives its position): its logarithm is added to η, for the log link.
     """
 
     command_line = {  # noqa: RUF012
@@ -43,11 +51,14 @@ class PoissonRegression(GLM):
     }
 
     link: Literal["log", "softplus"] = "log"
+    exposure: Column | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.link not in ("softplus", "log"):
             raise ValueError(f"link must be 'log' or 'softplus', got {self.link!r}")
+        if self.exposure is not None and self.link != "log":
+            raise ValueError("exposure multiplies the rate e^η: it needs link='log'")
 
     @property
     def kernel(self) -> Kernel | None:
@@ -56,6 +67,10 @@ class PoissonRegression(GLM):
     @property
     def slope_kernel(self) -> Kernel | None:
         return log_slope if self.link == "log" else softplus_slope
+
+    @property
+    def written(self) -> str:
+        return "Poisson(exp(η))" if self.link == "log" else "Poisson(log(1 + exp(η)))"
 
     @property
     def stan(self) -> str | None:
@@ -109,6 +124,14 @@ class PoissonRegression(GLM):
 
         return -gammaln(y + 1.0)
 
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        if self.link == "log":
+            return _exponential(at[0], np.empty(at[0].shape))
+        return softplus(at[0])
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        return draw_counts(rng, self.mean(at, row))
+
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return not_counts(y), "counts must be 0, 1, 2, …"
 
@@ -117,6 +140,11 @@ def not_counts(y: Array) -> NDArray[np.bool_]:
     """Where y is not a finite whole number of at least zero."""
     finite = np.isfinite(y)
     return ~(finite & (y >= 0.0) & (np.floor(y) == y))
+
+
+def draw_counts(rng: np.random.Generator, rates: Array) -> Array:
+    """Poisson counts of these rates, cut at the largest that NumPy draws."""
+    return rng.poisson(np.minimum(rates, LARGEST_RATE)).astype(np.float64)
 
 
 def _exponential(eta: Array, out: Array) -> Array:

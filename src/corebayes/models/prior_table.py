@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 # More parameters than this are summed up.
 MOST_ROWS = 24
+MOST_PARTS = 12
 
 Row = tuple[str, str, str]
 
 
-def statement(likelihood: str, rows: Sequence[Row]) -> str:
-    """The likelihood, and below it parameter, prior, and from where the prior is."""
-    return "\n".join([likelihood, *table_lines(rows)])
+def statement(likelihood: str, predictor: Sequence[str], rows: Sequence[Row]) -> str:
+    """The likelihood, what η is made of, and parameter, prior, and from where the prior is."""
+    parts = list(predictor)
+    if len(parts) > MOST_PARTS:
+        parts = [*parts[: MOST_PARTS - 1], "…", parts[-1]]
+    made = f", η = {' + '.join(parts)}" if parts else ""
+    return "\n".join([f"y ~ {likelihood}{made}", *table_lines(rows)])
 
 
 def table_lines(rows: Sequence[Row]) -> list[str]:

@@ -1,8 +1,9 @@
-"""Priors of positive numbers (standard deviations, dispersions), as a model has them: on the log.
+"""Priors of single numbers, as a model has them: on the whole line.
 
-A model's parameter is u = log τ, so the density of τ is multiplied by the Jacobian dτ/du = τ:
+The parameter of a positive number τ (a standard deviation, a dispersion) is u = log τ, that of a
+share p is u = log p/(1 − p), and the density is multiplied by the Jacobian:
 
-    log p(u) = log p_τ(e^u) + u
+    log p(u) = log p_τ(e^u) + u,     log p(u) = log p_p(σ(u)) + log σ(u) σ(−u)
 
 All functions work entry by entry on arrays of any shape and neither overflow nor give NaN at any
 finite u: far out a density is −inf or finite, as the prior has it.
@@ -25,7 +26,8 @@ from corebayes.types import Array
 
 class ScaleForm(NamedTuple):
     """log p(u) = constant + slope·u − bend·h(rate·u − shift), with h(x) = e^x, or log(1 + e^x)
-    where it is `soft`: what all priors here have in common, as numbers that compiled code takes."""
+    where it is `soft`: what all priors here but `OnLine` have in common, as numbers that compiled
+    code takes."""
 
     constant: float
     slope: float
@@ -37,7 +39,7 @@ class ScaleForm(NamedTuple):
 
 @dataclass(frozen=True)
 class ScalePrior(ABC):
-    """The prior of one positive number, at u = its logarithm."""
+    """The prior of one number, at u: the logarithm of a positive one."""
 
     def __post_init__(self) -> None:
         for entry in fields(self):
@@ -171,8 +173,57 @@ class Reciprocal(ScalePrior):
         return f"Reciprocal({self.of})"
 
 
+@dataclass(frozen=True)
+class Beta(ScalePrior):
+    """Of a share p, density ∝ p^{a − 1} (1 − p)^{b − 1}, at u = log p/(1 − p)."""
+
+    a: float = 1.0
+    b: float = 1.0
+
+    @property
+    def form(self) -> ScaleForm:
+        # a log σ(u) + b log σ(−u) = a u − (a + b) log(1 + e^u)
+        constant = -float(betaln(self.a, self.b))
+        return ScaleForm(constant, self.a, self.a + self.b, 1.0, 0.0, soft=True)
+
+    def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
+        # In logarithms, since p may be as close to 0 or 1 as one likes.
+        return Gamma(self.a, 1.0).draw(rng, num_draws) - Gamma(self.b, 1.0).draw(rng, num_draws)
+
+
+@dataclass(frozen=True)
+class OnLine(ScalePrior):
+    """Of a number anywhere on the line: N(mean, sd²)."""
+
+    mean: float = 0.0
+    sd: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self.sd, "sd")
+        if not math.isfinite(self.mean):
+            raise ValueError(f"mean must be a finite number, got {self.mean!r}")
+
+    @property
+    def form(self) -> ScaleForm:
+        raise NotImplementedError("a square has no form of an exponential")
+
+    def log_density(self, u: Array) -> Array:
+        constant = -0.5 * math.log(2.0 * math.pi) - math.log(self.sd)
+        return constant - 0.5 * np.square((u - self.mean) / self.sd)
+
+    def gradient(self, u: Array) -> Array:
+        return (self.mean - u) / self.sd**2
+
+    def hessian(self, u: Array) -> Array:
+        return np.full_like(u, -1.0 / self.sd**2)
+
+    def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
+        return self.mean + self.sd * rng.standard_normal(num_draws)
+
+
 SCALE_PRIORS: dict[str, type[ScalePrior]] = {
-    kind.__name__: kind for kind in (HalfNormal, HalfStudentT, Gamma, Exponential, Reciprocal)
+    kind.__name__: kind
+    for kind in (HalfNormal, HalfStudentT, Gamma, Exponential, Reciprocal, Beta, OnLine)
 }
 
 
@@ -181,7 +232,9 @@ def scale_prior_from_config(config: Mapping[str, Any]) -> ScalePrior:
     arguments = dict(config)
     kind = arguments.pop("kind", None)
     if kind not in SCALE_PRIORS:
-        raise ValueError(f"{kind!r} is no prior of a scale; those are {', '.join(SCALE_PRIORS)}")
+        raise ValueError(
+            f"{kind!r} is no prior of a single number; those are {', '.join(SCALE_PRIORS)}"
+        )
     if kind == Reciprocal.__name__:
         return Reciprocal(scale_prior_from_config(arguments["of"]))
     return SCALE_PRIORS[kind](**arguments)

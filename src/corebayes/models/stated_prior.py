@@ -75,8 +75,10 @@ class StatedPriors:
     """The priors of all coefficients, in their order."""
 
     entries: tuple[Stated, ...]
-    centred: int | None = None
-    """The coefficient whose prior is of the predictor at the columns' means; see above."""
+    centred: tuple[int, ...] = ()
+    """The coefficients whose prior is of the predictor at the columns' means; see above."""
+    num_predictors: int = 1
+    """Each has as many coefficients as the others, those of the first come first."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,27 +107,28 @@ class StatedPriors:
             mean, sd = entry.prior.numbers
             deviations[place] = sd
             whitening[place, place], middles[place] = 1.0 / sd, mean / sd
-            if place == self.centred:
-                whitening[place] = [one.column_mean / sd for one in self.entries]
+            if place in self.centred:
+                whitening[place] = self._columns(place) / sd
         if not self.others:
             return self._proper(whitening, middles * deviations, deviations)
         rows, wanted = whitening[places], middles[places]
         # The mean of what is not Normal is anything: the precision is zero there.
         mean = np.asarray(np.linalg.lstsq(rows, wanted)[0], dtype=np.float64)
         constant = -0.5 * len(places) * LOG_2PI - float(np.log(deviations).sum())
-        if self.centred in places:
-            constant += float(np.log(abs(self.entries[self.centred].column_mean)))
+        # β₀ itself has the density of c·β₀ times |c|.
+        constants = [self.entries[place].column_mean for place in self.centred if place in places]
+        constant += float(np.log(np.abs(constants)).sum())
         return PartialGaussian(mean, rows.T @ rows, constant)
 
     def _proper(self, whitening: Array, means: Array, deviations: Array) -> GaussianPrior:
         """Mean and covariance in closed form, since a Cholesky factor of a covariance of columns
         that are far from zero would not exist in floating point."""
-        mean, factor, at = means.copy(), np.diag(deviations), self.centred
-        if at is not None:
-            columns = np.array([entry.column_mean for entry in self.entries])
+        mean, factor = means.copy(), np.diag(deviations)
+        for at in self.centred:
+            columns = self._columns(at)
             constant, columns[at] = columns[at], 0.0
             # β₀ = (m + s z − x̄ᵀβ) / c
-            mean[at] = (mean[at] - columns @ mean) / constant
+            mean[at] = (means[at] - columns @ mean) / constant
             factor[at] = -columns * deviations / constant
             factor[at, at] = deviations[at] / constant
         precision = whitening.T @ whitening
@@ -133,15 +136,24 @@ class StatedPriors:
         parts = Covariance(factor @ factor.T, factor, precision, whitening, log_determinant)
         return GaussianPrior(mean, parts)
 
-    def kept(self, names: Sequence[str]) -> dict[str, Stated]:
-        """The entries of these names."""
-        return {entry.name: entry for entry in self.entries if entry.name in names}
+    def _columns(self, place: int) -> Array:
+        """The means of the columns of the predictor that the coefficient at `place` is of."""
+        width = len(self.entries) // self.num_predictors
+        own = np.arange(len(self.entries)) // width == place // width
+        return np.where(own, [entry.column_mean for entry in self.entries], 0.0)
+
+    def of(self, names: Sequence[str]) -> StatedPriors:
+        """The priors of some of the coefficients, in this order."""
+        entries = {entry.name: entry for entry in self.entries}
+        centred = {self.entries[place].name for place in self.centred}
+        places = tuple(place for place, name in enumerate(names) if name in centred)
+        return StatedPriors(tuple(entries[name] for name in names), places, self.num_predictors)
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Parameter, prior, source: a table for people."""
         rows = list[tuple[str, str, str]]()
         for place, entry in enumerate(self.entries):
-            centred = " at the means of all columns" if place == self.centred else ""
+            centred = " at the means of all columns" if place in self.centred else ""
             rows.append((entry.name, f"{entry.prior}{centred}", entry.source))
         return rows
 
@@ -151,7 +163,11 @@ class StatedPriors:
             [entry.name, prior_config(entry.prior), entry.source, float(entry.column_mean)]
             for entry in self.entries
         ]
-        return {"entries": entries, "centred": self.centred}
+        return {
+            "entries": entries,
+            "centred": list(self.centred),
+            "num_predictors": self.num_predictors,
+        }
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> StatedPriors:
@@ -159,10 +175,26 @@ class StatedPriors:
             Stated(str(name), prior_from_config(prior), str(source), float(mean))
             for name, prior, source, mean in config["entries"]
         )
-        centred = config["centred"]
-        if centred is not None and not 0 <= int(centred) < len(entries):
-            raise ValueError("the intercept is none of the coefficients")
-        return cls(entries, None if centred is None else int(centred))
+        centred, many = tuple(map(int, config["centred"])), int(config["num_predictors"])
+        if many < 1 or len(entries) % many:
+            raise ValueError("its predictors do not have as many coefficients as each other")
+        for place in centred:
+            if not 0 <= place < len(entries) or not entries[place].column_mean:
+                raise ValueError("its intercept is none of its coefficients")
+        return cls(entries, centred, many)
+
+
+def normal_rows(
+    names: Sequence[str], prior: GaussianPrior | PartialGaussian
+) -> list[tuple[str, str, str]]:
+    """The table of one Normal for all; a mean and a standard deviation for each."""
+    deviations = 1.0 / np.sqrt(np.diagonal(prior.precision))
+    if isinstance(prior, GaussianPrior):
+        deviations = np.sqrt(np.diagonal(prior.covariance))
+    return [
+        (name, f"Normal({mean:g}, {deviation:g})", GIVEN)
+        for name, mean, deviation in zip(names, prior.mean, deviations, strict=True)
+    ]
 
 
 def prior_config(prior: Normal | CoefficientPrior) -> dict[str, Any]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel, log1p
-from corebayes.models.glm import GLM, LearnedJet
+from corebayes.models.family import Constant, Jet, Row
+from corebayes.models.glm import GLM
+from corebayes.models.numbers import LEARNED, check_known
+from corebayes.models.scale_prior import Gamma, HalfStudentT
 from corebayes.types import Array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StudentTRegression(GLM):
-    """y = η + scale·t with t of `df` degrees of freedom, both known.
+    """y = η + scale·t with t of `df` degrees of freedom, both learned unless they are given.
 
     With r = y − η,  ℓ = −(df + 1)/2 · log(1 + r² / (df · scale²)). Not log-concave: ℓ'' > 0
     where |r| > scale √df, so coreset posteriors may have several modes.
@@ -26,15 +29,21 @@ class StudentTRegression(GLM):
     command_line = {"student-t": {}}  # noqa: RUF012
     flags = {"noise_sd": "scale", "df": "df"}  # noqa: RUF012
 
-    learnable = "scale"
-
-    df: float = 4.0
-    scale: float = 1.0
+    df: float = LEARNED
+    scale: float = LEARNED
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self.df, "df")
-        check_positive(self.scale, "scale")
+        check_known(self.df, "df")
+        check_known(self.scale, "scale")
+
+    @property
+    def learnable(self) -> tuple[Constant, ...]:
+        # Gamma(2, 0.1) for the degrees of freedom: Juárez and Steel (2010), as in brms and Bambi.
+        return (
+            Constant("scale", HalfStudentT(4.0, 1.0), in_units_of_target=True),
+            Constant("df", Gamma(2.0, 0.1)),
+        )
 
     @property
     def log_concave(self) -> bool:
@@ -46,7 +55,9 @@ class StudentTRegression(GLM):
 
     @property
     def constants(self) -> dict[str, float]:
-        return {"df": float(self.df), "scale": float(self.scale)}
+        # The kernel has them in this order.
+        both = {"df": self.df, "scale": self.scale}
+        return {name: float(value) for name, value in both.items() if value is not LEARNED}
 
     @property
     def kernel(self) -> Kernel | None:
@@ -55,6 +66,10 @@ class StudentTRegression(GLM):
     @property
     def slope_kernel(self) -> Kernel | None:
         return student_t_slope
+
+    @property
+    def written(self) -> str:
+        return "StudentT({df}, η, {scale})"
 
     @property
     def stan(self) -> str | None:
@@ -90,37 +105,64 @@ class StudentTRegression(GLM):
         return first, second, 2.0 * first * (squared - 3.0 * width) * inverse**2
 
     def log_base_of(self, y: Array) -> Array:
-        from scipy.special import betaln
+        return np.full_like(y, _log_height(np.array(self.df)) - np.log(self.scale))
 
-        # B(df/2, ½) √df scale is the normaliser of the density.
-        constant = betaln(0.5 * self.df, 0.5) + 0.5 * np.log(self.df) + np.log(self.scale)
-        return np.full_like(y, -constant)
+    def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
+        eta, u, v = at
+        df = np.exp(v)
+        squares = np.square((row["y"] - eta) * np.exp(-u)) / df
+        return -u + _log_height(df) - 0.5 * (df + 1.0) * np.log1p(squares)
 
-    def learned_log_density(self, eta: Array, u: Array, y: Array) -> Array:
-        squares = np.square(y - eta) * np.exp(-2.0 * u)
-        return -u - 0.5 * (self.df + 1.0) * np.log1p(squares / self.df)
+    def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
+        from scipy.special import digamma, polygamma
 
-    def learned_jet(self, eta: Array, u: Array, y: Array) -> LearnedJet:
-        residual, width = y - eta, self.df * np.exp(2.0 * u)
+        eta, u, v = at
+        residual, df = row["y"] - eta, np.exp(v)
+        width = df * np.exp(2.0 * u)
         inverse = 1.0 / (width + residual**2)
-        slope = (self.df + 1.0) * residual * inverse
+        slope = (df + 1.0) * residual * inverse
+        # With q = r²/w: log(1 + q), and q/(1 + q)
+        bulge, share = np.log1p(residual**2 / width), residual**2 * inverse
+        half = 0.5 * df
+        digammas = digamma(half) - digamma(half + 0.5)
+        of_df = -0.5 - half * (digammas + bulge) + 0.5 * (df + 1.0) * share
+        value = -u + _log_height(df) - 0.5 * (df + 1.0) * bulge
+        first = slope, residual * slope - 1.0, of_df
+        if order == 1:
+            return Jet(value, first)
         # ∂/∂u of the slope: −2 w (df + 1) r / (w + r²)²
         bent = -2.0 * width * inverse * slope
-        return LearnedJet(
-            self.learned_log_density(eta, u, y),
-            slope,
-            residual * slope - 1.0,
-            (self.df + 1.0) * (residual**2 - width) * inverse**2,
-            bent,
-            residual * bent,
+        # ∂/∂v of the slope, v = log df, and w grows with df
+        turned = (df * residual - width * slope) * inverse
+        trigammas = polygamma(1, half) - polygamma(1, half + 0.5)
+        twice = -half * (digammas + half * trigammas + bulge) + df * share
+        second = (
+            ((df + 1.0) * (residual**2 - width) * inverse**2,),
+            (bent, residual * bent),
+            (turned, residual * turned, twice - 0.5 * (df + 1.0) * share * (1.0 - share)),
         )
+        return Jet(value, first, second)
 
-    def learned_log_base(self, y: Array) -> Array:
-        # What `log_base_of` has at a scale of one.
-        return replace(self, scale=1.0).log_base_of(y)
+    def row_base(self, row: Row) -> Array:
+        return np.zeros_like(row["y"])
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        """η, where df > 1; there is no mean otherwise."""
+        return np.where(at[2] > 0.0, at[0], np.nan)
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        eta, u, v = at
+        return eta + np.exp(u) * rng.standard_t(np.broadcast_to(np.exp(v), eta.shape))
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return ~np.isfinite(y), "targets must be finite numbers"
+
+
+def _log_height(df: Array) -> Array:
+    """log of the density at its middle, for a scale of one: 1 / (√df B(df/2, ½))."""
+    from scipy.special import betaln
+
+    return -np.asarray(betaln(0.5 * df, 0.5), dtype=np.float64) - 0.5 * np.log(df)
 
 
 def student_t_kernel(eta: Array, y: Array, df: float, scale: float, t: Array, _: Array) -> None:

@@ -13,10 +13,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from corebayes.models.special import sigmoid_pair
 from corebayes.types import Array, Indices
 
-Scale = Literal["as it is", "exp", "exp(-)"]
-SCALES: tuple[Scale, ...] = ("as it is", "exp", "exp(-)")
+Scale = Literal["as it is", "exp", "exp(-)", "expit", "ordered"]
+SCALES: tuple[Scale, ...] = ("as it is", "exp", "exp(-)", "expit", "ordered")
 
 
 class Variable(NamedTuple):
@@ -26,7 +27,8 @@ class Variable(NamedTuple):
     places: Indices
     """Positions in θ, in the shape of the variable."""
     scale: Scale = "as it is"
-    """What is done to the entries: exp for logarithms, exp(-) for those of the reciprocal."""
+    """What is done to the entries: exp for logarithms, exp(-) for those of the reciprocal, expit
+    for log odds, ordered for a number followed by the logarithms of the steps up from it."""
     dims: tuple[str, ...] = ()
 
 
@@ -70,4 +72,13 @@ class Variables:
 def _scaled(values: Array, scale: Scale) -> Array:
     if scale == "as it is":
         return values
+    if scale == "expit":
+        return sigmoid_pair(values)[0]
+    if scale == "ordered":
+        return ordered(values)
     return np.exp(values if scale == "exp" else -values)
+
+
+def ordered(values: Array) -> Array:
+    """c_1 = u_1, c_j = c_{j−1} + e^{u_j} along the last axis."""
+    return np.cumsum(np.concatenate([values[..., :1], np.exp(values[..., 1:])], axis=-1), axis=-1)

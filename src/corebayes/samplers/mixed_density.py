@@ -1,16 +1,22 @@
 """log π_w of a mixed model and its gradient, in the coordinates of its frame.
 
-One compiled function where numba is installed and the family has kernels (and a learned constant is
-a scale of y − η); a dozen calls of NumPy otherwise. Designs and groups of the M rows are looked up
-once. Cost of a call: M·(p + q) flops, M potentials and their slopes, p·q numbers for each group.
+One compiled function where numba is installed and the family has kernels (and at most one constant
+is learned, a scale of y − η); some calls of NumPy otherwise. Designs and groups of the M rows are
+looked up once. Cost of a call: M·(p + q) flops, M potentials and their slopes, p·q numbers for each
+group.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from corebayes.models import compiled
 from corebayes.models.compiled_mixed import MixedRows, mixed_density_address
+from corebayes.models.family import Jet
+from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE
 from corebayes.models.mixed import MixedRegression
 from corebayes.samplers.density import Pointer
@@ -23,12 +29,20 @@ def mixed_density(posterior: Posterior, frame: MixedFrame) -> MixedDensity | Poi
     """The density in whatever form is quickest."""
     model = posterior.model
     assert isinstance(model, MixedRegression)
-    family, kernels = model.family, model.family.density_kernels
+    kernels = _kernels(model)
     if kernels is None or not compiled.available():
         return MixedDensity(posterior, frame)
-    if model.learned is not None and not family.location_family:
-        return MixedDensity(posterior, frame)
     return Pointer(mixed_density_address(*kernels), _mixed_rows(posterior, frame).packed())
+
+
+def _kernels(model: MixedRegression) -> tuple[compiled.Kernel, compiled.Kernel] | None:
+    """Those of the family, where the compiled function has all that the model has."""
+    family, learned = model.family, [one.name for one in model.constants]
+    if not isinstance(family, GLM) or family.row_columns or model.prior.others:
+        return None
+    if learned and not (family.location_family and learned == [family.learnable[0].name]):
+        return None
+    return family.density_kernels
 
 
 def _mixed_rows(posterior: Posterior, frame: MixedFrame) -> MixedRows:
@@ -36,21 +50,27 @@ def _mixed_rows(posterior: Posterior, frame: MixedFrame) -> MixedRows:
     assert isinstance(model, MixedRegression)
     family, prior = model.family, model.fixed_prior
     effects = _effects(model, rows)
-    columns = [np.ones(len(rows)) if column is None else column for _, column in effects]
-    learned = None
-    if model.learned is not None:
-        learned = list(family.constants).index(str(family.learnable)), model.learned
+    columns = [np.ones(len(rows)) if one.column is None else one.column for one in effects]
+    assert isinstance(family, GLM)
+    learned, base = None, 0.0
+    if model.constants:
+        (constant,) = model.constants
+        family = replace(family, **{constant.name: 1.0})
+        learned = list(family.constants).index(constant.name), constant.prior
+        # Kernels leave out what depends on known constants alone.
+        whole = family.log_base(rows)
+        base = float(posterior.weights @ (whole - model.log_base(rows)))
     return MixedRows(
-        targets=rows.y if model.learned is not None else family.target(rows),
+        targets=family.target(rows),
         weights=posterior.weights,
         design=model.fixed_design(rows),
-        positions=np.array([places for places, _ in effects], np.int64).reshape(-1, len(rows)),
+        positions=np.array([one.positions for one in effects], np.int64).reshape(-1, len(rows)),
         columns=np.array(columns),
         constants=tuple(family.constants.values()),
         learned=learned,
         prior_mean=prior.mean,
         prior_precision=prior.precision,
-        height=float(prior.log_density(prior.mean[None])[0]),
+        height=float(prior.log_density(prior.mean[None])[0]) + base,
         scales=model.prior.scales,
         wide_positions=frame.layout.wide_positions,
         wide_mean=frame.wide_mean,
@@ -61,15 +81,24 @@ def _mixed_rows(posterior: Posterior, frame: MixedFrame) -> MixedRows:
     )
 
 
-def _effects(model: MixedRegression, rows: Block) -> list[tuple[Indices, Array | None]]:
-    """Where each row's effects are in θ, and what they are multiplied with (None for ones)."""
+class RowEffect(NamedTuple):
+    """One effect of all rows."""
+
+    positions: Indices
+    """Where each row's is in θ."""
+    column: Array | None
+    """What it is multiplied with; None for ones."""
+    predictor: int
+
+
+def _effects(model: MixedRegression, rows: Block) -> list[RowEffect]:
     groups, columns = model.groups(rows), model.effect_columns(rows)
-    effects = list[tuple[Indices, Array | None]]()
+    effects = list[RowEffect]()
     for place, (term, own) in enumerate(zip(model.structure.terms, model.terms, strict=True)):
-        for effect, name in enumerate(own.effects):
-            positions = term.positions[groups[:, place], effect]
-            column = None if name == ONE else np.ascontiguousarray(columns[place][:, effect])
-            effects.append((positions, column))
+        for number, effect in enumerate(model.effects_of(own)):
+            positions = term.positions[groups[:, place], number]
+            name, column = effect.name, np.ascontiguousarray(columns[place][:, number])
+            effects.append(RowEffect(positions, None if name == ONE else column, effect.predictor))
     return effects
 
 
@@ -82,8 +111,9 @@ class MixedDensity:
         rows = posterior.rows
         self._model, self._frame, self._weights = model, frame, posterior.weights
         self._fixed = np.ascontiguousarray(model.fixed_design(rows))
-        self._y = rows.y if model.learned is not None else model.family.target(rows)
-        self._effects = _effects(model, rows)
+        self._offset, self._effects = model.offset(rows), _effects(model, rows)
+        self._row = {name: values[:, 0] for name, values in model.row(rows).items()}
+        self._linear = len(model.family.linear)
 
     def __call__(self, z: Array) -> tuple[float, Array]:
         with np.errstate(all="ignore"):
@@ -93,29 +123,37 @@ class MixedDensity:
             return value + volume, pulled
 
     def _in_theta(self, theta: Array) -> tuple[float, Array]:
-        model, num_fixed = self._model, self._model.num_fixed
-        eta = self._fixed @ theta[:num_fixed]
-        for positions, column in self._effects:
-            own = theta[positions]
-            eta += own if column is None else own * column
-        heights, slopes, of_constant = self._heights(eta, theta)
-        pull = self._weights * slopes
+        model = self._model
+        jet = self._jet(self._etas(theta), theta)
         gradient = model.prior.gradient(theta)
-        gradient[:num_fixed] += pull @ self._fixed
-        if of_constant is not None:
-            gradient[num_fixed] += self._weights @ of_constant
-        for positions, column in self._effects:
-            own = pull if column is None else pull * column
+        pulls = [self._weights * jet.first[number] for number in range(self._linear)]
+        for number, pull in enumerate(pulls):
+            gradient[model.coefficients(number)] += pull @ self._fixed
+        for place, own in enumerate(model.wanted[self._linear :], model.num_fixed):
+            slopes = np.broadcast_to(jet.first[own], self._weights.shape)
+            gradient[place] += self._weights @ slopes
+        for positions, column, number in self._effects:
+            own = pulls[number] if column is None else pulls[number] * column
             gradient += np.bincount(positions, own, minlength=theta.size)
-        value = self._weights @ heights + float(model.prior.log_density(theta[None])[0])
+        value = self._weights @ jet.value + float(model.prior.log_density(theta[None])[0])
         return float(value), gradient
 
-    def _heights(self, eta: Array, theta: Array) -> tuple[Array, Array, Array | None]:
-        """Potentials, their slopes in η and, where a constant is learned, in its logarithm."""
+    def _etas(self, theta: Array) -> list[Array]:
+        model = self._model
+        etas = [self._fixed @ theta[model.coefficients(k)] for k in range(self._linear)]
+        for positions, column, number in self._effects:
+            own = theta[positions]
+            etas[number] += own if column is None else own * column
+        return etas if self._offset is None else [eta + self._offset for eta in etas]
+
+    def _jet(self, etas: list[Array], theta: Array) -> Jet:
+        """Potentials and their slopes in all predictors of the family."""
         model, family = self._model, self._model.family
-        if model.learned is not None:
-            jet = family.learned_jet(eta, theta[model.num_fixed], self._y)
-            return jet.value, jet.eta, jet.u
-        (slopes,) = family.derivatives(eta, self._y, 1)
-        heights = family.log_density(eta[:, None], self._y[:, None], eta[:, None])[:, 0]
-        return heights, slopes, None
+        if isinstance(family, GLM) and not model.constants:
+            (eta,), y = etas, family.own_target(self._row["y"])
+            (slopes,) = family.derivatives(eta, y, 1)
+            heights = family.log_density(eta[:, None], y[:, None], eta[:, None])[:, 0]
+            return Jet(heights, (slopes,))
+        learned = [theta[model.num_fixed + k, None] for k in range(len(model.constants))]
+        at = model.complete(etas, learned)
+        return family.jet([np.ravel(one) for one in at], self._row, 1)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
+from corebayes.models.family import Row
 from corebayes.models.marginal import MarginalRegression
 from corebayes.models.nodes import Nodes
 from corebayes.rows import Rows
@@ -50,22 +51,27 @@ class NodeSums:
         edges = np.flatnonzero(np.diff(groups[order])) + 1
         fixed = mixed.fixed_design(block) @ self.draws[:, : mixed.num_fixed].T
         columns, counts = mixed.effect_columns(block)[0], block.multiplicity()
-        target = mixed.family.target(block)
+        row, offset = mixed.row(block), mixed.offset(block)
+        if offset is not None:
+            fixed += offset[:, None]
         sums = np.zeros(self.effects.shape[:3])
         for rows in np.split(order, edges):
             group = int(groups[rows[0]])
             eta = np.einsum("nq,skq->nsk", columns[rows], self.effects[group])
             eta += fixed[rows][:, :, None]
-            values = self._heights(eta, block.y[rows], target[rows])
+            values = self._heights(eta, {name: one[rows] for name, one in row.items()})
             sums[group] += np.tensordot(counts[rows], values, axes=1)
         return sums
 
-    def _heights(self, eta: Array, y: Array, target: Array) -> Array:
+    def _heights(self, eta: Array, row: Row) -> Array:
+        """At η (n, S, K), for a row (n, 1)."""
         mixed, shape = self.model.mixed, eta.shape
-        if mixed.learned is None:
-            return mixed.family.transform(eta.reshape(len(eta), -1), target).reshape(shape)
-        u = self.draws[None, :, mixed.num_fixed, None]
-        return mixed.family.learned_log_density(eta, u, y[:, None, None])
+        if (glm := mixed.as_glm) is not None:
+            flat = eta.reshape(len(eta), -1)
+            return glm.transform(flat, glm.own_target(row["y"][:, 0])).reshape(shape)
+        eta, *others = mixed.complete([eta], mixed.learned_at(self.draws))
+        at = [eta, *(one[..., None] for one in others)]
+        return mixed.family.log_likelihood(at, {k: one[..., None] for k, one in row.items()})
 
     def merge(self, first: Array, second: Array) -> Array:
         return first + second

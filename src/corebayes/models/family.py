@@ -1,0 +1,255 @@
+"""Families: the density of y given k predictors of its row, each a linear function of θ.
+
+    f_n(θ) = ℓ(η_n, u; row_n),   η_n = x_nᵀβ + offset_n,   u = the family's constants
+
+The first predictors have all columns of X (one for most families, K − 1 for K categories); the
+others are constants that the rows share, each on the whole line (a logarithm, log odds, or as it
+is). Constants that are given a number are known; the others are parameters like β.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebayes.models.base import NormalPriorModel
+from corebayes.models.prior_table import statement
+from corebayes.models.scale_prior import OnLine, ScalePrior
+from corebayes.models.variables import Scale, Variable
+from corebayes.types import Array, Block, Data
+
+Transform = Literal["log", "logit", "identity"]
+Row = Mapping[str, Array]
+"""What a family sees of rows beside the predictors: "y" and the columns of `row_columns`."""
+Column = str | int
+"""A column of X by name, or by position where columns have no names."""
+
+SHOWN: dict[Transform, Scale] = {"log": "exp", "logit": "expit", "identity": "as it is"}
+
+
+class Constant(NamedTuple):
+    """A number that all rows share: u = transform(value) is a predictor."""
+
+    name: str
+    prior: ScalePrior
+    """At u, with the Jacobian; the default where it is learned."""
+    transform: Transform = "log"
+    in_units_of_target: bool = False
+    """Whether its default prior is to be multiplied by the standard deviation of the target."""
+
+    @property
+    def label(self) -> str:
+        """What the parameter u is called."""
+        return self.name if self.transform == "identity" else f"{self.transform} {self.name}"
+
+    def on_line(self, value: float) -> float:
+        """u of a known value."""
+        if self.transform == "identity":
+            return float(value)
+        return float(np.log(value) - (np.log1p(-value) if self.transform == "logit" else 0.0))
+
+
+class Jet(NamedTuple):
+    """ℓ and its derivatives in all predictors, arrays that broadcast with these."""
+
+    value: Array
+    first: tuple[Array, ...]
+    second: tuple[tuple[Array, ...], ...] = ()
+    """The lower triangle: entry (i, j) with j ≤ i."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Family(NormalPriorModel):
+    """A regression known by the density of y given its predictors.
+
+    `intercept` appends a column of ones to X, as the last coefficient. `offset` names a column of
+    X that is added to η with no coefficient (for arrays without names: its position).
+    """
+
+    made_by: ClassVar[Callable[..., Any] | None] = None
+    """What makes a model of a family: `MixedRegression` says so when it is imported, since it is
+    made of families and not the other way round."""
+
+    intercept: bool = False
+    offset: Column | None = field(default=None, repr=False)
+
+    # What a family says of itself.
+
+    @property
+    def learnable(self) -> tuple[Constant, ...]:
+        """The constants, in the order of the predictors that come after the linear ones."""
+        return ()
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        """What the predictors that have all columns are called; one without a name by default."""
+        return ("",)
+
+    @property
+    def row_columns(self) -> dict[str, Column]:
+        """Columns of X that are no features, by what they mean: offset, exposure, trials, event."""
+        names = ("offset", "exposure", "trials", "event")
+        found = {name: getattr(self, name, None) for name in names}
+        return {name: column for name, column in found.items() if column is not None}
+
+    @property
+    def log_concave(self) -> bool:
+        """Whether ℓ is concave in all predictors; a family that is not says so."""
+        return True
+
+    @property
+    def location_family(self) -> bool:
+        """Whether ℓ depends on y − η alone; then targets are real numbers and can be learned."""
+        return False
+
+    @abstractmethod
+    def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
+        """ℓ at all predictors (linear ones, then constants), without terms free of all of them."""
+
+    @abstractmethod
+    def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
+        """The same with its first `order` derivatives."""
+
+    def row_base(self, row: Row) -> Array:
+        """The terms free of all predictors that these leave out."""
+        return np.zeros_like(row["y"])
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        """E y given all predictors; for categories P(y = k), along a last axis."""
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        """y given all predictors, one for each place where they broadcast to."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
+        """Which targets the family has no density for, and what they must be.
+
+        `lowest` is the smallest target of all earlier rows, infinite at the first.
+        """
+
+    def check_row(self, row: Row) -> list[tuple[str, NDArray[np.bool_], str]]:
+        """Of columns of `row_columns`: which entries are impossible, and what they must be."""
+        return []
+
+    def predictor_of_mean(self, mean: float, count: float) -> float:
+        """The η that goes with a mean of the target, of `count` rows; finite for any mean."""
+        return mean if self.location_family else 0.0
+
+    # In other libraries.
+
+    @property
+    def stan(self) -> str | None:
+        """The log density of row i in Stan, a function of y[i], eta[i] and the constants."""
+        return None
+
+    def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
+        """The distribution of y in NumPyro."""
+        raise NotImplementedError
+
+    def in_pymc(self, pymc: Any, eta: Any) -> Any:
+        """The distribution of y in PyMC."""
+        raise NotImplementedError
+
+    def exported_target(self, block: Block) -> NDArray[Any]:
+        """y as other libraries take it: labels and counts are whole numbers."""
+        return block.y if self.location_family else block.y.astype(np.int64)
+
+    @property
+    def written(self) -> str:
+        """The distribution of y as people write it, with constants by name in braces."""
+        constants = "".join(f", {{{one.name}}}" for one in self.learnable)
+        return f"{type(self).__name__.removesuffix('Regression')}(η{constants})"
+
+    @property
+    def likelihood(self) -> str:
+        known = {name: f"{value:g}" for name, value in self.constants.items()}
+        unknown = {one.name: one.name for one in self.learnable if one.name not in known}
+        return self.written.format(**known, **unknown)
+
+    def statement(self) -> str:
+        return statement(self.likelihood, self.parameter_names, self.priors())
+
+    # What follows.
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """The known constants, under the names of `stan`, in the order of the kernel."""
+        return {one.name: value for one in self.learnable if (value := self.known(one)) is not None}
+
+    def known(self, constant: Constant) -> float | None:
+        """Its value; None where it is to be learned."""
+        value = getattr(self, constant.name, None)
+        return None if value is None else float(value)
+
+    @property
+    def unknown(self) -> tuple[Constant, ...]:
+        named = constants_given(self)
+        return tuple(one for one in self.learnable if self.known(one) is None or one.name in named)
+
+    def shown(self, learned: Sequence[Constant], start: int) -> list[Variable]:
+        """What people see of learned constants whose u are at θ[start], θ[start + 1], …"""
+        return [
+            Variable(one.name, np.array(place), SHOWN[one.transform])
+            for place, one in enumerate(learned, start)
+        ]
+
+    def bind(self, data: Data) -> Any:
+        """The regression for these rows: a model of all coefficients and unknown constants."""
+        assert Family.made_by is not None
+        return Family.made_by(family=self).bind(data)
+
+
+def given_learned(family: Family, given: Any) -> dict[str, ScalePrior]:
+    """The priors that somebody gave for constants that are to be learned, by name.
+
+    `given` is a mapping by name, one prior alone for the first constant, or None. The family's own
+    `prior` may name some as well.
+    """
+    constants = [one.name for one in family.learnable]
+    if given is None:
+        given = {}
+    elif not isinstance(given, Mapping):
+        given = {next(iter(constants), ""): given}
+    named = {str(name): as_prior(prior) for name, prior in given.items()}  # pyright: ignore
+    for name in named:
+        if not constants:
+            raise ValueError(f"{type(family).__name__} has no constant that could be learned")
+        if name not in constants:
+            raise ValueError(
+                f"{type(family).__name__} has no constant {name!r} that could be learned; it has "
+                f"{', '.join(constants)}"
+            )
+    return {**constants_given(family), **named}
+
+
+def constants_given(family: Family) -> dict[str, ScalePrior]:
+    """The constants that the family's own `prior` names."""
+    prior = family.prior
+    if not isinstance(prior, Mapping):
+        return {}
+    return {one.name: as_prior(prior[one.name]) for one in family.learnable if one.name in prior}
+
+
+def learned_priors(family: Family, given: Any) -> dict[str, ScalePrior]:
+    """The priors of the constants that are learned, by name, in the family's order: those that are
+    given, and the family's own for constants that have no number."""
+    unknown = {one.name: one.prior for one in family.unknown}
+    every = {**unknown, **given_learned(family, given)}
+    return {one.name: every[one.name] for one in family.learnable if one.name in every}
+
+
+def as_prior(prior: Any) -> ScalePrior:
+    """A prior of one number; Normal(mean, sd) is one of a number anywhere on the line."""
+    if isinstance(prior, ScalePrior):
+        return prior
+    mean, sd = getattr(prior, "mean", None), getattr(prior, "sd_or_cov", None)
+    if mean is None or sd is None or np.ndim(mean) or np.ndim(sd):
+        raise TypeError(f"a prior such as HalfNormal(1.0) is wanted, got {prior!r}")
+    return OnLine(float(mean), float(sd))
