@@ -34,7 +34,7 @@ test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
-	$(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
 
 # What takes long to compile or to draw: every adapter on every model, Stan, real clusters.
 test-slow: setup

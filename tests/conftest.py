@@ -1,6 +1,14 @@
 """What every test starts from."""
 
+import os
 import signal
+
+from hypothesis import settings
+
+# The same examples at every run, so that a run tells about the change and not about luck;
+# HYPOTHESIS_PROFILE=default looks for new ones.
+settings.register_profile("same", derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_configure():

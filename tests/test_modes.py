@@ -83,8 +83,14 @@ class TestSearch:
         assert found.lost == []
         np.testing.assert_allclose(shares_of(found.ours), [0.7, 0.3], atol=0.01)
 
-    @pytest.mark.parametrize("num_rows", [800, 4000, 50_000])
-    @pytest.mark.parametrize("share", [0.05, 0.4])
+    @pytest.mark.parametrize(
+        ("share", "num_rows"),
+        [
+            (0.05, 4000),
+            *(pytest.param(0.05, n, marks=pytest.mark.slow) for n in (800, 50_000)),
+            *(pytest.param(0.4, n, marks=pytest.mark.slow) for n in (800, 4000, 50_000)),
+        ],
+    )
     def test_a_mode_ten_deviations_away_however_many_rows(
         self, num_rows: int, share: float
     ) -> None:

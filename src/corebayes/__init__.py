@@ -34,6 +34,7 @@ from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, GroupCoreset, load
 from corebayes.exact import correct, laplace, log_evidence, loo
 from corebayes.models import *  # noqa: F403
+from corebayes.predict import Prediction, predict
 from corebayes.report import Report, report
 from corebayes.rows import Rows
 from corebayes.rows import open_rows as open
@@ -88,6 +89,7 @@ __all__ = [
     "MonteCarlo",
     "NaturalGradient",
     "Posterior",
+    "Prediction",
     "Quadratic",
     "Realistic",
     "Refit",
@@ -114,6 +116,7 @@ __all__ = [
     "loo",
     "merge",
     "open",
+    "predict",
     "processes",
     "refit",
     "report",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import sys
 import warnings
 from collections.abc import Mapping
@@ -17,12 +16,14 @@ from numpy.random import Generator
 
 from corebayes.arguments import checked_seed, checked_whole
 from corebayes.coreset import Coreset, check_coreset
+from corebayes.coreset.files import describe_model, plain_json
 from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.chain import import_quietly
 from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.independence import Independence
 from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.parameters import safe_name, shown_names
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.worth import worth
 from corebayes.types import Array
@@ -89,6 +90,7 @@ def arviz_data(
         "posterior": variables(coreset.model, values),
         "sample_stats": draw_statistics(stats, values),
         "coreset": _rows(coreset),
+        **model_group(coreset.model, coreset.provenance),
         **(more or {}),
     }
     return assembled(groups, {**_provenance(coreset), **attributes})
@@ -197,7 +199,7 @@ def _own_variables(model: Any, draws: Array) -> Any:
     variables: dict[str, Any] = {}
     coordinates: dict[str, Any] = _draw_coordinates(draws)
     for own_name, values in model.constrain(draws.reshape(-1, dim)).items():
-        name = _safe(own_name, {*variables, *coordinates})
+        name = safe_name(own_name, {*variables, *coordinates})
         shape = values.shape[1:]
         dims = model.dims.get(own_name, tuple(f"{name}_dim_{k}" for k in range(len(shape))))
         for dimension, length in zip(dims, shape, strict=True):
@@ -212,8 +214,7 @@ def _parameters(names: tuple[str, ...], draws: Array) -> Any:
 
     variables: dict[str, Any] = {}
     coordinates: dict[str, Any] = _draw_coordinates(draws)
-    for name, members in _grouped(names).items():
-        name = _safe(name, {*variables, *coordinates})
+    for name, members in shown_names(names).items():
         positions = list(members.values())
         if "" in members:
             variables[name] = (("chain", "draw"), draws[:, :, positions[0]])
@@ -226,26 +227,18 @@ def _parameters(names: tuple[str, ...], draws: Array) -> Any:
     return xarray.Dataset(variables, coords=coordinates)
 
 
-def _grouped(names: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    """{"beta": {"0": 0, "1": 1}, "sigma": {"": 2}} from ("beta[0]", "beta[1]", "sigma")."""
-    scalars = set(names)
-    groups: dict[str, dict[str, int]] = {}
-    for position, name in enumerate(names):
-        matched = re.fullmatch(r"(.+)\[(.+)\]", name)
-        # A scalar of the same name keeps it, and beta[0] stays a scalar beside it.
-        if matched is None or matched[1] in scalars:
-            groups[name] = {"": position}
-        else:
-            groups.setdefault(matched[1], {})[matched[2]] = position
-    return groups
+def model_group(model: Any, provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """The group `model`: what `predict` needs beside the draws; nothing for a model whose functions
+    no file can hold."""
+    import xarray
 
-
-def _safe(name: str, taken: set[str]) -> str:
-    """A name that files can hold and no other variable or dimension has."""
-    name = name.replace("/", "_")
-    while name in taken:
-        name += "_"
-    return name
+    described = describe_model(model)
+    if described["config"] is None:
+        return {}
+    kept = {name: provenance.get(name) for name in ("column_names", "target_name", "design")}
+    text = json.dumps(plain_json({"model": described, **kept}, "model"))
+    # A variable and no attribute, whose length netCDF limits.
+    return {"model": xarray.Dataset({"json": ((), np.array(text, dtype=object))})}
 
 
 def draw_statistics(stats: Mapping[str, Array], draws: Array) -> Any:
@@ -263,7 +256,7 @@ def _log_likelihood(coreset: Coreset, drawn: Draws) -> Any:
     shape = (*drawn.values.shape[:2], coreset.size)
     model, rows = coreset.model, coreset.rows
     values = model.potentials(drawn.flat, rows) + model.log_base(rows)[:, None]
-    name = _safe(str(coreset.provenance.get("target_name") or "y"), {"chain", "draw", "row"})
+    name = safe_name(str(coreset.provenance.get("target_name") or "y"), {"chain", "draw", "row"})
     return xarray.Dataset(
         {name: (("chain", "draw", "row"), values.T.reshape(shape))},
         coords={**_draw_coordinates(drawn.values), "row": np.arange(coreset.size)},

@@ -67,7 +67,12 @@ def adapted(name):
     return from_numpyro(logistic, x, g, y, G, name == "non-centred")
 
 
-@pytest.mark.parametrize("name", ["centred", "non-centred", "flat"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("centred", marks=SLOW), "non-centred", pytest.param("flat", marks=SLOW)]
+)
 def test_few_derivatives_are_those_of_everything(name):
     model, data = adapted(name)
     assert is_structured(model)
@@ -122,7 +127,7 @@ def test_rescaled_coordinates_go_there_and_back():
     assert np.isclose(volume, np.linalg.slogdet(jacobian)[1])
 
 
-@pytest.mark.parametrize("name", ["centred", "non-centred"])
+@pytest.mark.parametrize("name", ["centred", pytest.param("non-centred", marks=SLOW)])
 def test_a_coreset_has_the_same_posterior(name):
     model, data = adapted(name)
     coreset = cb.build(model, data, size=60)

@@ -60,7 +60,10 @@ def expected(tmp_path_factory):
     return np.load(folder / "result.npz")
 
 
-@pytest.mark.parametrize(("num_workers", "num_kills"), [(0, 4), pytest.param(2, 2, id="processes")])
+@pytest.mark.parametrize(
+    ("num_workers", "num_kills"),
+    [(0, 3), pytest.param(2, 2, id="processes", marks=pytest.mark.slow)],
+)
 def test_the_same_bits_after_any_number_of_kills(tmp_path, expected, num_workers, num_kills):
     runs.make_rows(tmp_path)
     result = killed_at_random(tmp_path, np.random.default_rng(), num_workers, num_kills)

@@ -179,14 +179,21 @@ SAMPLERS = [
 ]
 
 
-def products(others: list[Any]) -> list[Any]:
-    """(model case, other) for every pair that fits, named for pytest."""
+def products(others: list[Any], one_in: int = 1, start: int = 0) -> list[Any]:
+    """(model case, other) for every pair that fits, named for pytest.
+
+    Of pairs that mostly repeat each other `one_in` so many is quick, along diagonals of the table,
+    so that every model and every other is among them; the rest are slow tests.
+    """
     import pytest
 
+    def marks(row: int, column: int) -> Any:
+        return () if (row + column + start) % one_in == 0 else pytest.mark.slow
+
     return [
-        pytest.param(case, other[1], id=f"{case.name}-{other[0]}")
-        for case in MODELS
-        for other in others
+        pytest.param(case, other[1], id=f"{case.name}-{other[0]}", marks=marks(row, column))
+        for row, case in enumerate(MODELS)
+        for column, other in enumerate(others)
         if len(other) < 3 or other[2](case.model)
     ]
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corebayes.report.svg import Scale, number, spanning
@@ -70,6 +70,7 @@ def test_labels_do_not_touch(low, width, room):
     width=st.floats(1e-4, 1e5),
     most=st.integers(2, 8),
 )
+@example(low=1.0, width=4001.0, most=2)
 def test_ticks_lie_inside_and_are_few(low, width, most):
     scale = Scale(low=low, high=low + width, start=0.0, stop=1.0)
     ticks = scale.ticks(most)

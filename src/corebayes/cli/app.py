@@ -21,6 +21,7 @@ from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
 from corebayes.cli import compose, exact
 from corebayes.cli import laplace as laplaces
+from corebayes.cli import predict as predictions
 from corebayes.cli import report as reports
 from corebayes.cli import reproduce as experiments
 from corebayes.cli import sample as samples
@@ -239,6 +240,7 @@ for command, example in compose.COMMANDS.items():
 for example, command in exact.COMMANDS.items():
     app.command(epilog=example)(command)
 app.command(epilog=laplaces.EXAMPLE)(laplaces.laplace)
+app.command(epilog=predictions.EXAMPLE)(predictions.predict)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 

@@ -238,6 +238,25 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
     return rows_of(columns.design, table, counts=columns.counts)
 
 
+def read_table(source: str) -> Any:
+    """Rows whose columns are still to be chosen: a table or array in memory, or the path itself."""
+    path = Path(source)
+    if is_address(source) or path.is_dir() or path.suffix not in IN_MEMORY:
+        if not is_address(source) and not path.is_dir() and path.suffix not in SUFFIXES:
+            raise ValueError(
+                f"cannot read {path}: rows come as {', '.join(SUFFIXES)} or a folder of .parquet"
+            )
+        return source
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.suffix == ".csv":
+        return _read_csv(path)
+    arrays = _load_numpy(path)
+    if "X" not in arrays:
+        raise ValueError(f"{path} has no array X, only {', '.join(arrays) or 'nothing'}")
+    return arrays["X"]
+
+
 def _read_csv(path: Path) -> Any:
     pyarrow = import_pyarrow()
     check_regular(path)

@@ -77,14 +77,14 @@ def write_coreset(coreset: Any, path: str | os.PathLike[str]) -> None:
     content: Content = {
         "format": FORMAT,
         "fields": [field._asdict() for field in fields],
-        "model": _describe_model(coreset.model),
+        "model": describe_model(coreset.model),
         "num_rows": coreset.num_rows,
         "total_count": coreset.total_count,
         "reason": coreset.reason,
         "trace": coreset.trace,
         "provenance": coreset.provenance,
     }
-    write_atomically(path, _to_parquet(_plain(content, "coreset"), columns))
+    write_atomically(path, _to_parquet(plain_json(content, "coreset"), columns))
 
 
 def read_coreset(
@@ -93,7 +93,7 @@ def read_coreset(
     """The arguments of a `Coreset`, as the file has them; see `load`."""
     num_bytes = as_limit(limit)
     content, columns = _read(path, num_bytes)
-    model = _rebuild_model(path, content.get("model"), model, num_bytes)
+    model = rebuild_model(path, content.get("model"), model, num_bytes)
     try:
         fields = _fields(content["fields"], columns)
         points = WeightedPoints(
@@ -153,7 +153,7 @@ def _fields(described: Any, columns: Columns) -> list[layout.Field]:
     return fields
 
 
-def _describe_model(model: Any) -> Content:
+def describe_model(model: Any) -> Content:
     config = getattr(model, "config", None)
     return {
         "name": type(model).__name__,
@@ -162,7 +162,7 @@ def _describe_model(model: Any) -> Content:
     }
 
 
-def _rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Model:
+def rebuild_model(path: Any, saved: Any, model: Model | None, limit: int) -> Model:
     try:
         name, config, dim = str(saved["name"])[:100], saved["config"], saved["dim"]
         if type(dim) is not int or not 1 <= dim < 2**53:
@@ -329,7 +329,7 @@ def _digest(content: Content, columns: Columns) -> str:
     return digest.hexdigest()
 
 
-def _plain(value: Any, where: str) -> Any:
+def plain_json(value: Any, where: str) -> Any:
     """The value in the types JSON has; floats keep every bit."""
     if isinstance(value, np.ndarray | np.generic):
         value = cast(Any, value).tolist()
@@ -337,8 +337,8 @@ def _plain(value: Any, where: str) -> Any:
         return value
     if isinstance(value, Mapping):
         entries = cast(Mapping[Any, Any], value).items()
-        return {str(key): _plain(entry, f"{where}[{key!r}]") for key, entry in entries}
+        return {str(key): plain_json(entry, f"{where}[{key!r}]") for key, entry in entries}
     if isinstance(value, list | tuple):
         entries = enumerate(cast("list[Any]", value))
-        return [_plain(entry, f"{where}[{place}]") for place, entry in entries]
+        return [plain_json(entry, f"{where}[{place}]") for place, entry in entries]
     raise TypeError(f"{where} cannot be saved: JSON has no {type(value).__name__}")

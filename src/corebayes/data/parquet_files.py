@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.request import url2pathname
@@ -92,6 +92,19 @@ def read_parquet(path: str) -> Any:
         return dataset.to_table()
     except (import_pyarrow().ArrowException, OSError, ValueError) as error:
         raise type(error)(f"cannot read {path} as parquet: {first_line(error)}") from error
+
+
+def parquet_batches(source: Any, names: Sequence[str], num_rows: int) -> Iterator[Any]:
+    """The columns of these names, at most so many rows at a time, as Arrow tables."""
+    dataset = source if hasattr(source, "get_fragments") else _dataset(source)
+    for name in names:
+        find(name, tuple(dataset.schema.names), "column")
+    # One row group after the other: a scanner of the whole dataset reads far ahead.
+    for fragment in dataset.get_fragments():
+        for group in fragment.split_by_row_group():
+            table = group.to_table(columns=list(names), use_threads=False)
+            for first in range(0, table.num_rows, num_rows):
+                yield table.slice(first, num_rows)
 
 
 def _dataset(source: Any) -> Any:

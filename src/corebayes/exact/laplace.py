@@ -24,7 +24,7 @@ from corebayes.exact.smoothed import MAX_PARETO_K
 from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.rows import Rows, open_rows
-from corebayes.sample import assembled, draw_statistics, variables
+from corebayes.sample import assembled, draw_statistics, model_group, variables
 from corebayes.samplers.draws import systematic
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import asked_posterior
@@ -193,11 +193,17 @@ def _weighted(
         "num_passes": num_passes + 1,
         "corebayes_version": __version__,
     }
+    known = {
+        "column_names": list(rows.column_names),
+        "target_name": rows.target_name,
+        "design": rows.design,
+    }
     shaped = values.reshape(CHAINS, -1, model.dim)
     in_chains = {name: seen.reshape(CHAINS, -1) for name, seen in stats.items()}
     groups = {
         "posterior": variables(model, shaped),
         "sample_stats": draw_statistics(in_chains, shaped),
+        **model_group(model, known),
     }
     return assembled(groups, attributes)
 

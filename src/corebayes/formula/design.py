@@ -18,7 +18,7 @@ from corebayes.formula.coding import Scoped, scope_terms
 from corebayes.formula.columns import Categories, Numbers, as_categories, open_frame, read
 from corebayes.formula.evaluate import Columns, evaluate, find_states
 from corebayes.formula.functions import coding_of, transform_of
-from corebayes.formula.groups import Group, codes_of, find_levels
+from corebayes.formula.groups import Group, NewLevels, codes_of, find_levels
 from corebayes.formula.parser import GroupPart, Term, parse
 from corebayes.formula.splines import BSpline
 from corebayes.formula.transforms import Scale, State
@@ -114,16 +114,21 @@ class Design:
     @property
     def needs(self) -> list[str]:
         """The columns of a table that the design is computed from."""
-        nodes = [self.target, *(factor.node for factor in self.factors)]
+        return list(dict.fromkeys((*columns_of(self.target), *self.needs_of_rows)))
+
+    @property
+    def needs_of_rows(self) -> list[str]:
+        """Those that X is computed from: all but the target's."""
+        nodes = [factor.node for factor in self.factors]
         grouped = (name for group in self.groups for name in group.columns)
         return list(dict.fromkeys((*(n for node in nodes for n in columns_of(node)), *grouped)))
 
-    def apply(self, columns: Columns) -> Array:
-        """The matrix X of these rows."""
+    def apply(self, columns: Columns, new: Mapping[str, NewLevels] | None = None) -> Array:
+        """The matrix X of these rows; groups that the design has not are an error, or `new`."""
         num_rows, places = _length(columns), {n: k for k, n in enumerate(self.column_names)}
         X = np.empty((num_rows, len(places)))
         for name, group in zip(self.group_names, self.groups, strict=True):
-            X[:, places.pop(name)] = codes_of(group, columns)
+            X[:, places.pop(name)] = codes_of(group, columns, (new or {}).get(name))
         encoded: dict[tuple[int, bool], Array] = {}
         terms = (*self.terms, *(term for group in self.groups for term in group.terms if term))
         for term, names in zip(terms, self._names_of(terms), strict=True):

@@ -48,6 +48,21 @@ class Group(NamedTuple):
         return tuple(":".join(map(repr, level)) for level in self.levels)
 
 
+class NewLevels:
+    """Groups that a table has and the design has not: codes G, G + 1, … as they first come."""
+
+    def __init__(self, group: Group) -> None:
+        self.first = len(group.levels)
+        self.codes: dict[Level, int] = {}
+
+    def code(self, level: Level) -> int:
+        return self.codes.setdefault(level, self.first + len(self.codes))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(":".join(map(str, level)) for level in self.codes)
+
+
 def find_levels(names: Sequence[str], columns: Columns) -> tuple[Level, ...]:
     """The groups that occur. Cost: N log N."""
     values = [_groups_of(name, columns[name]) for name in names]
@@ -61,10 +76,13 @@ def find_levels(names: Sequence[str], columns: Columns) -> tuple[Level, ...]:
     return levels
 
 
-def codes_of(group: Group, columns: Columns) -> Array:
-    """The number of every row's group, as the column of X has it."""
+def codes_of(group: Group, columns: Columns, new: NewLevels | None = None) -> Array:
+    """The number of every row's group, as the column of X has it; groups that are not there are an
+    error, or become `new` ones."""
     found, codes = _combinations([as_categories(columns[name]) for name in group.columns])
     places = {level: place for place, level in enumerate(group.levels)}
+    if new is not None:
+        places |= {level: new.code(level) for level in found if level not in places}
     lookup = np.array([places.get(level, -1) for level in found], dtype=np.intp)
     unknown = [level for level, place in zip(found, lookup, strict=True) if place < 0]
     if unknown:

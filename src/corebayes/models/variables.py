@@ -31,6 +31,12 @@ class Variable(NamedTuple):
     for log odds, ordered for a number followed by the logarithms of the steps up from it."""
     dims: tuple[str, ...] = ()
 
+    def unscaled(self, values: Array) -> Array:
+        """The entries of θ that these values are of."""
+        if self.scale == "as it is":
+            return values
+        return np.log(values) if self.scale == "exp" else -np.log(values)
+
 
 @dataclass(frozen=True)
 class Variables:

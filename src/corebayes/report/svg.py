@@ -79,11 +79,21 @@ class Scale:
     def _even_ticks(self, most: int) -> list[Tick]:
         raw = (self.high - self.low) / most
         power = 10.0 ** np.floor(np.log10(raw))
-        step = next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= raw * (1 - 1e-12))
-        first, last = np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9)
+        steps = power * np.array([0.5, 1.0, 2.0, 5.0, 10.0])
+        place = int(np.argmax(steps >= raw * (1 - 1e-12)))
+        first, last = self._multiples(steps[place])
+        if last < first:
+            # Two of the next smaller step always lie inside.
+            place -= 1
+            first, last = self._multiples(steps[place])
+        step = steps[place]
         decimals = max(0, -int(np.floor(np.log10(step))))
-        values: Array = step * np.arange(float(first), float(last) + 1.0)
+        values: Array = step * np.arange(first, last + 1.0)
         return [Tick(value, _label(value, decimals)) for value in values.tolist()]
+
+    def _multiples(self, step: float) -> tuple[float, float]:
+        """The first and the last multiple of `step` from low to high, in steps."""
+        return np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9)
 
     def _log_ticks(self, most: int) -> list[Tick]:
         first = int(np.ceil(np.log10(self.low) - 1e-9))

@@ -9,7 +9,7 @@ import numpy as np
 
 from corebayes.arguments import checked_seed
 from corebayes.coreset import GroupCoreset, check_coreset
-from corebayes.models.marginal import MarginalRegression
+from corebayes.samplers.parameters import parameters_of
 from corebayes.types import Array, Indices
 
 
@@ -30,7 +30,7 @@ def group_effects(
         )
     check_coreset(coreset)
     model = coreset.marginal
-    phi = _phi(model, draws)
+    phi = parameters_of(model, draws)
     term, labels = model.mixed.terms[0], model.mixed.group_labels[0]
     level_one, rng = coreset.level_one, np.random.default_rng(checked_seed(seed))
     wanted = _numbers(labels, groups, term.group)
@@ -57,27 +57,3 @@ def _numbers(labels: tuple[Any, ...], groups: Sequence[Any] | None, column: str)
         if label not in places:
             raise ValueError(f"there is no group {label!r} of {column!r} among the rows")
     return np.array([places[label] for label in groups], dtype=np.int64)
-
-
-def _phi(model: MarginalRegression, draws: Any) -> Array:
-    """φ (…, d) of an array, or of ArviZ data with the model's variables."""
-    posterior = getattr(draws, "posterior", None)
-    if posterior is None:
-        phi = np.asarray(draws, dtype=np.float64)
-        if phi.ndim < 2 or phi.shape[-1] != model.dim:
-            raise ValueError(
-                f"draws must be what sample gave, or an array (…, {model.dim}), got the shape "
-                f"{phi.shape}"
-            )
-        return phi
-    columns = list[Array]()
-    for entry in model.variables.entries:
-        if entry.name not in posterior:
-            raise ValueError(f"the draws have no variable {entry.name!r}: sample this coreset")
-        values = np.asarray(posterior[entry.name].values, dtype=np.float64)
-        sign = -1.0 if entry.scale == "exp(-)" else 1.0
-        columns.append(values if entry.scale == "as it is" else sign * np.log(values))
-    phi = np.empty((*columns[0].shape, model.dim))
-    for entry, values in zip(model.variables.entries, columns, strict=True):
-        phi[..., int(entry.places)] = values
-    return phi

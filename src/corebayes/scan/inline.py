@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -19,6 +19,8 @@ from corebayes.scan.passes import Pass, Shard
 # Shards that are waiting for each thread: a data set may have millions, and a task takes longer to
 # submit than a small one to refuse when the time is over.
 AHEAD = 16
+# Seconds until a waiting caller looks whether it was interrupted.
+LOOK = 0.1
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,21 @@ class Inline:
                 task = partial(work, stopped=stopped)
                 ahead = deque(pool.submit(task, shard) for shard in islice(rest, AHEAD * threads))
                 while ahead:
-                    yield ahead.popleft().result()
+                    yield _answer(ahead.popleft())
                     ahead.extend(pool.submit(task, shard) for shard in islice(rest, 1))
             finally:
                 # After an error or Ctrl-C nobody waits for the blocks that are left, nor for those
                 # under way: the first of them may be compiling.
                 stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _answer(future: Future[Any]) -> Any:
+    """What it gives. A signal may reach another thread than the one that waits here, and nothing
+    would wake it before the shard is done."""
+    while not future.done():
+        wait([future], timeout=LOOK)
+    return future.result()
 
 
 @cache

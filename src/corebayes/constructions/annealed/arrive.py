@@ -12,6 +12,7 @@ are, and no pilot on the way; where the steps do not settle, the march finds the
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite
 from typing import NamedTuple
 
 from corebayes.constructions.annealed.heavy import heaviest, with_skewness
@@ -26,6 +27,8 @@ from corebayes.types import Gaussian, Total, WeightedPoints
 # Nats between the Gaussian of the space and the one closest to π, at which points may be selected:
 # a third of a standard deviation in one direction.
 SETTLED = 0.05
+# The share of that below which a forecast is believed.
+SURELY = 0.1
 # Looks at most: more would be no better than a march.
 MOST_LOOKS = 10
 # A step that leaves more than this share of the way will not settle.
@@ -55,30 +58,34 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
         return None
     # Degrees beyond the second say nothing of the way.
     rough = replace(geometry, order=min(geometry.order, 2))
-    settled = _settled(problem, rough, rough.space(view.rng, problem, points))
+    settled = _settled(problem, rough, geometry, rough.space(view.rng, problem, points))
     if settled is None:
         # A wide prior on what the subsample does not show: safe steps to the mode come first.
         start = rough.space(view.rng, problem, points).location
         ask = Remembered(problem.ask)
         fit = asked_posterior(problem.model, ask, start=start, tolerance=AT_THE_MODE)
-        settled = _settled(problem, rough, rough.space_at(problem, fit))
+        settled = _settled(problem, rough, geometry, rough.space_at(problem, fit))
     if settled is None:
         return None
     space, total, nearer = settled
     heavy = heaviest(view, space, points)
     if view.given is None:
         geometry = with_skewness(view, geometry, space, points.rows, heavy.rows)
-    if geometry.order > 2:
+    if geometry.order > space.order:
         space = geometry.space_at(problem, nearer)
         total = geometry.total(problem, space)
     return Arrival(Look.of(points, space, total), geometry, heavy)
 
 
 def _settled(
-    problem: Problem, geometry: Hermite, space: HermiteSpace
+    problem: Problem, rough: Hermite, fine: Hermite, space: HermiteSpace
 ) -> tuple[HermiteSpace, Total, Gaussian] | None:
-    """Newton's steps from a space to one that is close to π; None where they do not settle."""
-    last = float("inf")
+    """Newton's steps from a space to one that is close to π; None where they do not settle.
+
+    The last look has the `fine` geometry, as soon as the one before says that it will be the last:
+    each step squares what the step before left of the way, in deviations.
+    """
+    last, geometry = float("inf"), rough
     for _ in range(MOST_LOOKS):
         total = geometry.total(problem, space)
         nearer, misfit = space.newton(total)
@@ -86,5 +93,7 @@ def _settled(
             return space, total, nearer
         if not misfit <= SLOWEST * last:
             return None
+        forecast = misfit * (misfit / last) ** 2 if isfinite(last) else misfit
+        geometry = fine if forecast <= SURELY * SETTLED else rough
         space, last = geometry.space_at(problem, nearer), misfit
     return None
