@@ -79,6 +79,7 @@ def test_every_constructor_argument_is_in_the_config():
         "intercept": True,
         "prior": {"mean": 0.0, "sd_or_cov": 1.0},
         "priors": None,
+        "offset": None,
         "names": None,
     }
 

@@ -33,6 +33,7 @@ from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction
 from corebayes.coreset import Coreset
 from corebayes.deadline import time_limit
+from corebayes.models.prior_table import statement_of
 from corebayes.rows import open_rows
 from corebayes.scan.inline import one_blas_thread
 from corebayes.scan.passes import Executor
@@ -144,6 +145,7 @@ def build(
         run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
         points = None if start is None else starting_points(start, rows)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
+            bar.say(statement_of(run.problem.model))
             run.init(size, points)
             reason = run.until(Tolerance(tol), bar.show)
         coreset = run.coreset(run.state.points, reason)

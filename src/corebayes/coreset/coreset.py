@@ -11,6 +11,7 @@ from corebayes.coreset.check import check_parts
 from corebayes.coreset.files import CorruptFile, read_coreset, write_coreset
 from corebayes.coreset.sources import Source, origins_of, sources_of
 from corebayes.files.reading import first_line
+from corebayes.models.prior_table import title_of
 from corebayes.types import Array, Block, Indices, Model, WeightedPoints
 
 
@@ -65,7 +66,7 @@ class Coreset:
         return self.size
 
     def __repr__(self) -> str:
-        name = type(self.model).__name__
+        name = title_of(self.model)
         return f"Coreset({self.size} of {self.num_rows:,} rows, {name}; stopped: {self.reason})"
 
     def save(self, path: str | PathLike[str]) -> None:

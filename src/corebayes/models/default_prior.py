@@ -74,12 +74,7 @@ def _from_moments(
     """The priors of one linear predictor, and which coefficient is the intercept by default."""
     *means, target, offset = moments.mean.tolist()
     deviations, unit = moments.deviations.tolist(), _unit(family, moments)
-    constants = [
-        place
-        for place in range(len(names))
-        if moments.constant[place] and moments.lowest[place] != 0.0
-    ]
-    intercept = constants[0] if constants else None
+    intercept = _intercept(names, moments)
     entries, centred = list[Stated](), None
     for place, name in enumerate(names):
         if name in chosen:
@@ -92,6 +87,13 @@ def _from_moments(
             prior, source = Normal(0.0, _width(unit, size)), DEFAULT
         entries.append(Stated(name, prior, source, means[place]))
     return entries, centred
+
+
+def _intercept(names: Sequence[str], moments: Moments) -> int | None:
+    """A column of one value other than zero: the one that is called so, if there are several."""
+    found = [k for k in range(len(names)) if moments.constant[k] and moments.lowest[k] != 0.0]
+    called = [k for k in found if names[k].partition("[")[0] in INTERCEPTS]
+    return next(iter((*called, *found)), None)
 
 
 def _unit(family: Scaled, moments: Moments) -> float:

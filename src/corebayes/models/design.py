@@ -65,6 +65,7 @@ class Seen(NamedTuple):
     numbers: Indices
     """The first rows that have them."""
     gram: Array
+    """Of the columns and, last, the target without the offset."""
     moments: Moments
 
 
@@ -114,16 +115,18 @@ class Targets:
         if block.counts is not None:
             counted = np.flatnonzero(block.counts > 0.0)
             block, numbers = block.take(counted), numbers[counted]
-        design = self.model.design(block)
-        # A feature too large to square says nothing about rank: see describe_deficiency.
-        with np.errstate(over="ignore", invalid="ignore"):
-            gram = design.T @ design if self.rank else np.zeros((0, 0))
-        targets, first = _first_different(block.y)
-        bad = self._bad(block.y, numbers, np.inf)
+        design, target = self.model.design(block), self.model.target(block)
         apart: Any = getattr(self.model, "offset", None)
         # A family has the name of its column there.
         offset: Any = apart(block) if callable(apart) else None
-        moments = Moments.of(design, self.model.target(block), offset, block.counts)
+        # A feature too large to square says nothing about rank: see describe_deficiency.
+        with np.errstate(over="ignore", invalid="ignore"):
+            left = target if offset is None else target - offset
+            both = np.column_stack([design, left]) if self.rank else np.zeros((0, 0))
+            gram = both.T @ both
+        targets, first = _first_different(block.y)
+        bad = self._bad(block.y, numbers, np.inf)
+        moments = Moments.of(design, target, offset, block.counts)
         lowest = float(block.y.min(initial=np.inf))
         return Seen(bad, lowest, targets, numbers[first], gram, moments)
 
@@ -140,7 +143,7 @@ class Targets:
         lowest, moments = min(first.lowest, second.lowest), first.moments.plus(second.moments)
         return Seen(bad, lowest, targets, numbers, gram, moments)
 
-    def conclude(self, answer: Seen | None, target_name: str) -> Moments | None:
+    def conclude(self, answer: Seen | None, target_name: str) -> Seen | None:
         if answer is None:
             return None
         if answer.bad is not None:
@@ -149,10 +152,12 @@ class Targets:
                 f"row {row}, column {target_name!r}: {value!r} is not a target "
                 f"of {type(self._family).__name__}: {rule}"
             )
-        problem = self.rank and describe_deficiency(answer.gram, self.model.parameter_names)
-        if problem:
+        if self.rank and (problem := self._dependent(answer.gram)):
             warn(f"{problem}: the data cannot tell these coefficients apart, only the prior does")
-        return answer.moments
+        return answer
+
+    def _dependent(self, gram: Array) -> str | None:
+        return describe_deficiency(gram[:-1, :-1], self.model.parameter_names)
 
     def _bad(self, y: Array, numbers: Indices, lowest: float) -> tuple[int, float, str] | None:
         bad, rule = self.model.check_target(y, lowest)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.base import NormalPriorModel
+from corebayes.models.coefficient_prior import Flat
 from corebayes.models.prior_table import statement
 from corebayes.models.scale_prior import OnLine, ScalePrior
 from corebayes.models.variables import Scale, Variable
@@ -234,7 +235,14 @@ def constants_given(family: Family) -> dict[str, ScalePrior]:
     prior = family.prior
     if not isinstance(prior, Mapping):
         return {}
-    return {one.name: as_prior(prior[one.name]) for one in family.learnable if one.name in prior}
+    named = {one.name: prior[one.name] for one in family.learnable if one.name in prior}
+    for name, one in named.items():
+        if isinstance(one, Flat):
+            raise ValueError(
+                f"the prior of {name!r} is flat: the posterior of a constant that few rows say "
+                "little about need not exist; give HalfNormal(…) or HalfStudentT(4, …)"
+            )
+    return {name: as_prior(one) for name, one in named.items()}
 
 
 def learned_priors(family: Family, given: Any) -> dict[str, ScalePrior]:

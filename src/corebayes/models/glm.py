@@ -115,7 +115,7 @@ class GLM(Family):
             data.check(Targets(bound))
             return bound
         chosen = by_name(self.prior, names)
-        moments = data.learn(Targets(NamedColumns(self, names)))
+        moments = data.learn(Targets(NamedColumns(self, names))).moments
         known = None if self.bound is None or self.bound.given is not self.prior else self.bound
         return self.with_priors(
             stated_priors(self, chosen, names, moments, None if known is None else known.stated)

@@ -17,11 +17,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from corebayes.models.design import Targets, coefficient_names
+from corebayes.models.design import Seen, Targets, coefficient_names
 from corebayes.models.family import Family, Jet, given_learned
 from corebayes.models.fixed_part import FixedPart
 from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE, Groups, GroupTerm
+from corebayes.models.improper import check_proper
 from corebayes.models.mixed_design import BoundMixed, MixedDesign
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
 from corebayes.models.prior import GaussianPrior, Normal
@@ -59,14 +60,17 @@ class MixedRegression(MixedDesign):
             tuple(term.group for term in self.terms),
             Targets(FixedPart(ready)),
         )
-        moments = data.learn(question)
+        seen: Seen = data.learn(question)
         for term, values in zip(self.terms, question.values, strict=True):
             _check_labels(term, values)
         values = tuple(
             found if term.labels is None else np.arange(float(len(term.labels)))
             for term, found in zip(self.terms, question.values, strict=True)
         )
-        return replace(self, bound=BoundMixed(columns, values, *settle(ready, moments, self.bound)))
+        settled = settle(ready, seen.moments, self.bound)
+        bound = replace(self, bound=BoundMixed(columns, values, *settled))
+        check_proper(bound, data, seen)
+        return bound
 
     def unsettled(self, columns: tuple[str, ...]) -> GaussianPrior:
         """A prior of as many fixed effects as data with these columns have: names and design do

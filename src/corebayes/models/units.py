@@ -116,6 +116,12 @@ class Units:
     def __repr__(self) -> str:
         return f"Units({self.model!r})"
 
+    def __getattr__(self, name: str) -> Any:
+        # What the model says of itself holds for units of its rows.
+        if name in ("statement", "priors"):
+            return getattr(self.model, name)
+        raise AttributeError(name)
+
 
 @dataclass(frozen=True)
 class UnitCheck:
