@@ -132,8 +132,7 @@ __all__ = [
     "update",
     "with_certificate",
 ]
-__all__ += models.__all__
 
 if not typing.TYPE_CHECKING:
-    # A type checker reads the star import instead.
-    __all__ += constructions.__all__
+    # A type checker reads the star imports instead.
+    __all__ += constructions.__all__ + models.__all__

@@ -83,7 +83,7 @@ def unconstrained(coreset: Any, theta: Any) -> dict[str, Any]:
     values: dict[str, Any] = {"coefficients": theta[: model.num_fixed]}
     for name, value in model.constrain(theta[None]).items():
         values[name] = np.log(value[0]) if f"log {name}" in model.parameter_names else value[0]
-    if isinstance(model.learned, Reciprocal):
+    if any(isinstance(prior, Reciprocal) for prior in model.learned.values()):
         values["dispersion_inverse"] = -values["dispersion"]
     return values
 

@@ -88,7 +88,7 @@ def test_two_terms_with_slopes(frame):
 def test_the_noise_of_a_mixed_linear_regression_is_learned(frame):
     model, data = bound("delay ~ x + (0 + hour | gate)", frame, family="linear")
     spread = float(f"{np.std(frame['delay']):.2g}")
-    assert model.learned == cb.HalfStudentT(4.0, spread)
+    assert model.learned == {"noise_sd": cb.HalfStudentT(4.0, spread)}
     assert model.terms[0].scales == (cb.HalfNormal(spread),)
     assert data.column_names == ("Intercept", "x", "hour", "gate")
 
@@ -110,11 +110,11 @@ def test_the_noise_of_a_mixed_linear_regression_is_learned(frame):
 
 def test_what_is_said_is_not_learned(frame):
     known = from_formula("delay ~ x + (1 | gate)", frame, family="gaussian", noise_sd=3.0)[0]
-    assert known.learned is None and known.family.noise_sd == 3.0
+    assert known.learned == {} and known.family.noise_sd == 3.0
     own = from_formula(
         "delay ~ x + (1 | gate)", frame, family=cb.LinearRegression(noise_sd=1.0, prior=cb.Normal())
     )[0]
-    assert own.learned is None
+    assert own.learned == {}
     plain = from_formula("delay ~ x", frame, family="linear")[0]
     assert isinstance(plain, cb.LinearRegression)
     assert isinstance(from_formula("late ~ x", frame, family="binomial")[0], cb.LogisticRegression)

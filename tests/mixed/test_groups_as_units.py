@@ -95,7 +95,7 @@ def test_two_effects_are_integrated_out():
 
         def integrand(b1, b0, group=group):
             eta = X[group] @ phi[:2] + Z[group] @ [b0, b1]
-            height = -np.logaddexp(0.0, -y[group] * eta) @ w[group]
+            height = -np.logaddexp(0.0, (1.0 - 2.0 * y[group]) * eta) @ w[group]
             density = stats.norm.pdf(b0, 0.0, one[0]) * stats.norm.pdf(b1, 0.0, one[1])
             return np.exp(height - found[group]) * density
 

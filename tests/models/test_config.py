@@ -77,9 +77,9 @@ def test_every_constructor_argument_is_in_the_config():
         "df": 3.3,
         "scale": 0.1,
         "intercept": True,
+        "offset": None,
         "prior": {"mean": 0.0, "sd_or_cov": 1.0},
         "priors": None,
-        "offset": None,
         "names": None,
     }
 

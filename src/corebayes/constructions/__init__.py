@@ -25,8 +25,9 @@ from corebayes.constructions.uniform import Uniform as Uniform
 
 def default_construction(model: Any) -> Construction:
     """What `build` does when no method is named."""
-    # A mixed model knows its structure only when it is bound.
-    if isinstance(model, MixedRegression) or getattr(model, "structure", None) is not None:
+    # A mixed model knows its structure only when it is bound, and some families become one then.
+    several = isinstance(model, MixedRegression) or getattr(model, "several", False)
+    if several or getattr(model, "structure", None) is not None:
         return GroupedPursuit()
     return AnnealedSparseVI()
 

@@ -13,6 +13,9 @@ from corebayes.models.moments import Moments
 from corebayes.models.rank import describe_deficiency
 from corebayes.types import Array, Block, Data, Indices
 
+# More different numbers are no categories.
+MOST_KINDS = 1000
+
 
 class Regression(Protocol):
     """The part of a GLM that the check needs."""
@@ -27,7 +30,20 @@ class Regression(Protocol):
 
     def target(self, block: Block) -> Array: ...
 
+    @property
+    def kind(self) -> str:
+        """What messages call it; with the names, what tells one check from another."""
+        ...
+
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]: ...
+
+    def check_columns(self, block: Block) -> list[tuple[str, Array, NDArray[np.bool_], str]]:
+        """Of columns beside features and target: name, entries, which are bad, and the rule."""
+        ...
+
+    def survey_of(self, block: Block) -> Array:
+        """Numbers of which the different ones of all rows are wanted."""
+        ...
 
 
 def coefficient_names(data: Data, *, intercept: bool) -> tuple[str, ...]:
@@ -54,11 +70,21 @@ def coefficient_names(data: Data, *, intercept: bool) -> tuple[str, ...]:
     return (*names, "intercept")
 
 
+class Bad(NamedTuple):
+    """A number that the model has no density for."""
+
+    row: int
+    value: float
+    rule: str
+    column: str = ""
+    """Empty for the target."""
+
+
 class Seen(NamedTuple):
     """What was seen of the targets and, to know the rank, of the features of some rows."""
 
-    bad: tuple[int, float, str] | None
-    """The first row with an impossible target, the target, and what it should be."""
+    bad: Bad | None
+    """The first row with an impossible number."""
     lowest: float
     targets: Array
     """The first three different targets."""
@@ -67,6 +93,8 @@ class Seen(NamedTuple):
     gram: Array
     """Of the columns and, last, the target without the offset."""
     moments: Moments
+    kinds: Array
+    """The different numbers of the survey, sorted."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +114,18 @@ class NamedColumns:
     def target(self, block: Block) -> Array:
         return self.family.target(block)
 
+    @property
+    def kind(self) -> str:
+        return self.family.kind
+
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return self.family.check_target(y, lowest)
+
+    def check_columns(self, block: Block) -> list[tuple[str, Array, NDArray[np.bool_], str]]:
+        return self.family.check_columns(block)
+
+    def survey_of(self, block: Block) -> Array:
+        return self.family.survey_of(block)
 
 
 @dataclass(frozen=True)
@@ -105,11 +143,7 @@ class Targets:
 
     @property
     def key(self) -> Any:
-        return type(self._family), self.model.parameter_names
-
-    @property
-    def _family(self) -> Any:
-        return getattr(self.model, "family", self.model)
+        return self.model.kind, self.model.parameter_names
 
     def answer(self, block: Block, numbers: Indices) -> Seen:
         if block.counts is not None:
@@ -125,10 +159,11 @@ class Targets:
             both = np.column_stack([design, left]) if self.rank else np.zeros((0, 0))
             gram = both.T @ both
         targets, first = _first_different(block.y)
-        bad = self._bad(block.y, numbers, np.inf)
+        bad = self._bad(block.y, numbers, np.inf) or self._bad_column(block, numbers)
+        kinds = np.empty(0) if bad else _few(np.unique(self.model.survey_of(block)))
         moments = Moments.of(design, target, offset, block.counts)
         lowest = float(block.y.min(initial=np.inf))
-        return Seen(bad, lowest, targets, numbers[first], gram, moments)
+        return Seen(bad, lowest, targets, numbers[first], gram, moments, kinds)
 
     def merge(self, first: Seen, second: Seen) -> Seen:
         bad = first.bad
@@ -140,17 +175,20 @@ class Targets:
         numbers = np.append(first.numbers, second.numbers)[places]
         with np.errstate(over="ignore", invalid="ignore"):
             gram = first.gram + second.gram
+        kinds = _few(np.union1d(first.kinds, second.kinds))
         lowest, moments = min(first.lowest, second.lowest), first.moments.plus(second.moments)
-        return Seen(bad, lowest, targets, numbers, gram, moments)
+        return Seen(bad, lowest, targets, numbers, gram, moments, kinds)
 
     def conclude(self, answer: Seen | None, target_name: str) -> Seen | None:
         if answer is None:
             return None
         if answer.bad is not None:
-            row, value, rule = answer.bad
+            row, value, rule, column = answer.bad
+            if column:
+                raise ValueError(f"row {row}, column {column!r}: {value!r} cannot be: {rule}")
             raise ValueError(
                 f"row {row}, column {target_name!r}: {value!r} is not a target "
-                f"of {type(self._family).__name__}: {rule}"
+                f"of {self.model.kind}: {rule}"
             )
         if self.rank and (problem := self._dependent(answer.gram)):
             warn(f"{problem}: the data cannot tell these coefficients apart, only the prior does")
@@ -159,12 +197,25 @@ class Targets:
     def _dependent(self, gram: Array) -> str | None:
         return describe_deficiency(gram[:-1, :-1], self.model.parameter_names)
 
-    def _bad(self, y: Array, numbers: Indices, lowest: float) -> tuple[int, float, str] | None:
+    def _bad_column(self, block: Block, numbers: Indices) -> Bad | None:
+        found = [
+            Bad(int(numbers[np.argmax(bad)]), float(values[np.argmax(bad)]), rule, name)
+            for name, values, bad, rule in self.model.check_columns(block)
+            if np.any(bad)
+        ]
+        return min(found, default=None)
+
+    def _bad(self, y: Array, numbers: Indices, lowest: float) -> Bad | None:
         bad, rule = self.model.check_target(y, lowest)
         if not np.any(bad):
             return None
         first = int(np.argmax(bad))
-        return int(numbers[first]), float(y[first]), rule
+        return Bad(int(numbers[first]), float(y[first]), rule)
+
+
+def _few(kinds: Array) -> Array:
+    """So many that one can tell that they are too many."""
+    return kinds[:MOST_KINDS]
 
 
 def _first_different(y: Array) -> tuple[Array, Indices]:

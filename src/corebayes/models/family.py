@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ Row = Mapping[str, Array]
 """What a family sees of rows beside the predictors: "y" and the columns of `row_columns`."""
 Column = str | int
 """A column of X by name, or by position where columns have no names."""
+
+BadEntries = tuple[str, NDArray[np.bool_], str]
+"""A column of `row_columns`, which of its entries are impossible, and what they must be."""
 
 SHOWN: dict[Transform, Scale] = {"log": "exp", "logit": "expit", "identity": "as it is"}
 
@@ -135,15 +138,31 @@ class Family(NormalPriorModel):
         `lowest` is the smallest target of all earlier rows, infinite at the first.
         """
 
-    def check_row(self, row: Row) -> list[tuple[str, NDArray[np.bool_], str]]:
-        """Of columns of `row_columns`: which entries are impossible, and what they must be."""
-        return []
+    def check_row(self, row: Row) -> list[BadEntries]:
+        """What is wrong with the columns of `row_columns`."""
+        if "exposure" not in row:
+            return []
+        bad = ~((row["exposure"] > 0.0) & np.isfinite(row["exposure"]))
+        return [("exposure", bad, "an exposure must be positive")]
+
+    def survey(self, row: Row) -> Array:
+        """Numbers of which the different ones of all rows are collected, for `settled`."""
+        return np.empty(0)
+
+    def settled(self, values: Array) -> Self:
+        """The family once the different values of `survey` are known."""
+        return self
 
     def predictor_of_mean(self, mean: float, count: float) -> float:
         """The η that goes with a mean of the target, of `count` rows; finite for any mean."""
         return mean if self.location_family else 0.0
 
     # In other libraries.
+
+    def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
+        """The log density with the functions of another library's arrays, up to a constant; `eta`
+        is a list where there are several linear predictors, and learned constants are symbols."""
+        raise NotImplementedError
 
     @property
     def stan(self) -> str | None:
@@ -190,6 +209,11 @@ class Family(NormalPriorModel):
         return None if value is None else float(value)
 
     @property
+    def several(self) -> bool:
+        """Whether `bind` makes a model of several predictors, or of more columns than features."""
+        return True
+
+    @property
     def unknown(self) -> tuple[Constant, ...]:
         named = constants_given(self)
         return tuple(one for one in self.learnable if self.known(one) is None or one.name in named)
@@ -200,6 +224,29 @@ class Family(NormalPriorModel):
             Variable(one.name, np.array(place), SHOWN[one.transform])
             for place, one in enumerate(learned, start)
         ]
+
+    @property
+    def stan_transformed(self) -> list[str]:
+        """What Stan makes of the constants before they stand in `stan`."""
+        return []
+
+    def shown_axes(self) -> dict[str, tuple[Any, ...]]:
+        """The labels along the axes of what `shown` gives."""
+        return {}
+
+    # For the check of all rows: see `design.Regression`.
+
+    @property
+    def kind(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
+
+    def check_columns(self, block: Block) -> list[tuple[str, Array, NDArray[np.bool_], str]]:
+        """Of columns beside features and target: name, entries, which are bad, and the rule."""
+        return []
+
+    def survey_of(self, block: Block) -> Array:
+        return self.survey({"y": block.y[:, None]}).ravel()
 
     def bind(self, data: Data) -> Any:
         """The regression for these rows: a model of all coefficients and unknown constants."""

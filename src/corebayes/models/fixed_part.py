@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from corebayes.models.family import Family
 from corebayes.models.glm import GLM
 from corebayes.models.mixed_design import MixedDesign
@@ -23,7 +26,11 @@ class FixedPart:
 
     @property
     def dim(self) -> int:
-        return self.model.num_columns
+        return len(self.model.design_names)
+
+    @property
+    def kind(self) -> str:
+        return self.model.family.kind
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -41,3 +48,14 @@ class FixedPart:
 
     def check_target(self, y: Array, lowest: float) -> Any:
         return self.model.family.check_target(y, lowest)
+
+    def check_columns(self, block: Block) -> list[tuple[str, Array, NDArray[np.bool_], str]]:
+        row = {name: values[:, 0] for name, values in self.model.row(block).items()}
+        columns = self.model.row_names
+        return [
+            (columns[name], row[name], bad, rule)
+            for name, bad, rule in self.model.family.check_row(row)
+        ]
+
+    def survey_of(self, block: Block) -> Array:
+        return self.model.family.survey(self.model.row(block)).ravel()

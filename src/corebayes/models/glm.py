@@ -101,13 +101,17 @@ class GLM(Family):
     def log_base_of(self, y: Array) -> Array:
         """The terms free of η that `log_density` leaves out, shape (n,)."""
 
+    @property
+    def several(self) -> bool:
+        return bool(self.unknown or self.row_columns or not all_normal(self.prior))
+
     def bind(self, data: Data) -> Any:
         """This model for these rows: itself, its prior on their scale; or, where a constant is
         unknown or a prior is not Normal, the regression of a family like any other.
 
         Cost: a pass over the rows, N·d² flops.
         """
-        if self.unknown or self.row_columns or not all_normal(self.prior):
+        if self.several:
             return super().bind(data)
         names = coefficient_names(data, intercept=self.intercept)
         if isinstance(self.prior, Normal):

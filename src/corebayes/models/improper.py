@@ -126,9 +126,10 @@ def _programme(X: Array, up: NDArray[np.bool_], down: NDArray[np.bool_]) -> Arra
         bounds=(-1.0, 1.0),
         method="highs",
     )
-    if solved.x is None or -solved.fun <= 1e-6:
+    direction = np.zeros(X.shape[1]) if solved.x is None else np.asarray(solved.x, np.float64)
+    if float((signed @ direction).sum()) <= 1e-6:
         return None
-    return np.where(np.abs(solved.x) > 1e-7, solved.x, 0.0)
+    return np.where(np.abs(direction) > 1e-7, direction, 0.0)
 
 
 def _check_noise(model: Any, data: Data, seen: Seen) -> None:
@@ -155,8 +156,9 @@ def _check_noise(model: Any, data: Data, seen: Seen) -> None:
     offset = model.offset(block)
     y = block.y if offset is None else block.y - offset
     design = model.fixed_design(block)
-    coefficients = np.linalg.lstsq(design / norms[:num_columns], y)[0]
-    left = np.abs(y - (design / norms[:num_columns]) @ coefficients).max(initial=0.0)
+    scaled = design / norms[:num_columns]
+    coefficients = np.asarray(np.linalg.lstsq(scaled, y)[0], dtype=np.float64)
+    left = np.abs(y - scaled @ coefficients).max(initial=0.0)
     if left <= 1e-11 * np.abs(y).max(initial=0.0):
         raise ValueError(
             f"the target is an exact linear function of the columns: a {scales[0]} of zero fits "

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from corebayes.models.compiled import Kernel, exp, log1p_unit
 from corebayes.models.family import Row
 from corebayes.models.glm import GLM
+from corebayes.models.labels import check_labels, signs
 from corebayes.models.special import log_odds, scratch, sigmoid_pair
 from corebayes.types import Array, Block
 
@@ -58,8 +59,7 @@ class LogisticRegression(GLM):
         return log_odds(0.5 * (mean + 1.0), count)
 
     def own_target(self, y: Array) -> Array:
-        """Labels as ±1."""
-        return np.copysign(1.0, y - 0.5)
+        return signs(y)
 
     def mean(self, at: Sequence[Array], row: Row) -> Array:
         return sigmoid_pair(at[0])[0]
@@ -91,15 +91,7 @@ class LogisticRegression(GLM):
         return np.zeros_like(y)
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
-        bad = ~((y == 1.0) | (y == 0.0) | (y == -1.0))
-        negatives = y[y < 1.0]
-        if np.any(bad) or negatives.size == 0:
-            return bad, "labels must be 0 and 1, or -1 and 1, or bool"
-        negative = lowest if lowest < 1.0 else negatives[0]
-        return (y < 1.0) & (y != negative), (
-            f"earlier rows have {negative:g} for the same class; "
-            "labels must be 0 and 1, or -1 and 1, not both"
-        )
+        return check_labels(y, lowest)
 
 
 def _minus_log_1p_exp2(x: Array) -> Array:

@@ -55,20 +55,23 @@ class MixedRegression(MixedDesign):
                     f"it has {', '.join(map(repr, columns[:10]))}"
                 )
         ready = replace(self, bound=BoundMixed(columns, (), self.unsettled(columns)))
+        targets = Targets(FixedPart(ready))
         question = Groups(
             tuple(columns.index(term.group) for term in self.terms),
             tuple(term.group for term in self.terms),
-            Targets(FixedPart(ready)),
+            targets,
         )
         seen: Seen = data.learn(question)
+        model = replace(self, family=self.family.settled(seen.kinds))
         for term, values in zip(self.terms, question.values, strict=True):
             _check_labels(term, values)
         values = tuple(
             found if term.labels is None else np.arange(float(len(term.labels)))
             for term, found in zip(self.terms, question.values, strict=True)
         )
+        ready = replace(model, bound=BoundMixed(columns, values, model.unsettled(columns)))
         settled = settle(ready, seen.moments, self.bound)
-        bound = replace(self, bound=BoundMixed(columns, values, *settled))
+        bound = replace(model, bound=BoundMixed(columns, values, *settled))
         check_proper(bound, data, seen)
         return bound
 
@@ -248,7 +251,8 @@ class MixedRegression(MixedDesign):
                 entries.append(Variable(f"{effect.called}_sigma", np.array(next(scales)), "exp"))
                 entries.append(Variable(effect.called, places, dims=axis))
         labels = zip(self.terms, self.group_labels, strict=True)
-        return Variables(tuple(entries), {f"{term.group}__factor_dim": own for term, own in labels})
+        axes = {f"{term.group}__factor_dim": own for term, own in labels}
+        return Variables(tuple(entries), axes | self.family.shown_axes())
 
     def constrain(self, draws: Array) -> dict[str, Array]:
         """The variables as people have them."""
@@ -282,7 +286,7 @@ class MixedRegression(MixedDesign):
         learned: Mapping[str, Any] = config["learned"] or {}
         if "kind" in learned:
             # As it was when a family had one constant at most.
-            learned = {family.learnable[0].name: learned}
+            learned = {next((one.name for one in family.learnable), ""): learned}
         model = cls(
             family=family,
             terms=tuple(GroupTerm.from_config(term) for term in config["terms"]),

@@ -276,11 +276,14 @@ class MixedDesign:
         return {"y": block.y[:, None], **columns}
 
     @cached_property
+    def row_names(self) -> dict[str, str]:
+        """The columns of `family.row_columns` by name."""
+        named, columns = self.family.row_columns, self.known.columns
+        return {name: column_name(column, columns) for name, column in named.items()}
+
+    @cached_property
     def row_places(self) -> dict[str, int]:
-        """Columns that the family has for its rows, by what they mean."""
-        columns = self.known.columns
-        named = self.family.row_columns
-        return {name: columns.index(column_name(one, columns)) for name, one in named.items()}
+        return {name: self.known.columns.index(one) for name, one in self.row_names.items()}
 
     def offset(self, block: Block) -> Array | None:
         """What is added to η with no coefficient, (n,): the offset, and the log of the exposure."""

@@ -71,6 +71,10 @@ class NegativeBinomialRegression(GLM):
     def predictor_of_mean(self, mean: float, count: float) -> float:
         return log_mean(mean, count)
 
+    def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
+        y, r, x = row["y"], 1.0 / self.dispersion, eta + xp.log(self.dispersion)
+        return y * x - (y + r) * xp.softplus(x) + xp.gammaln(y + r) - xp.gammaln(r)
+
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         r = 1.0 / self.dispersion
         # x = η − log r

@@ -13,6 +13,7 @@ from corebayes.models.compiled import Kernel, exp, log, log1p_slope
 from corebayes.models.family import Column, Row
 from corebayes.models.glm import GLM
 from corebayes.models.special import (
+    LAST_EXPONENT,
     log1p_exp_minus_abs,
     log_mean,
     log_softplus,
@@ -23,8 +24,6 @@ from corebayes.models.special import (
 )
 from corebayes.types import Array
 
-# Where the log link's exponential ends: e³⁰⁰ can still be squared and summed over any data.
-LAST_EXPONENT = 300.0
 # e^−η is less than half a unit in the last place of η beyond this.
 SOFTPLUS_IS_ETA = 34.0
 # NumPy draws no counts of a larger rate.
@@ -93,6 +92,12 @@ class PoissonRegression(GLM):
         # λ = log(1 + e^η), so η = λ + log(1 − e^−λ)
         rate = float(np.exp(logarithm))
         return rate + float(np.log(-np.expm1(-rate)))
+
+    def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
+        if self.link == "log":
+            return row["y"] * eta - xp.exp(eta)
+        rate = xp.softplus(eta)
+        return row["y"] * xp.log(rate) - rate
 
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         if self.link == "log":

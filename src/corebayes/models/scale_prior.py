@@ -232,9 +232,7 @@ def scale_prior_from_config(config: Mapping[str, Any]) -> ScalePrior:
     arguments = dict(config)
     kind = arguments.pop("kind", None)
     if kind not in SCALE_PRIORS:
-        raise ValueError(
-            f"{kind!r} is no prior of a single number; those are {', '.join(SCALE_PRIORS)}"
-        )
+        raise ValueError(f"{kind!r} is no prior of a scale; those are {', '.join(SCALE_PRIORS)}")
     if kind == Reciprocal.__name__:
         return Reciprocal(scale_prior_from_config(arguments["of"]))
     return SCALE_PRIORS[kind](**arguments)

@@ -23,6 +23,9 @@ SERIES_BELOW = float(np.log(1e-3))
 GAMMA = np.array([1.0, 1 / 2, 5 / 12, 3 / 8, 251 / 720, 95 / 288])
 # k^power γ_k for the powers 0, 1 and 2, the highest k first.
 SERIES = [(GAMMA * np.arange(GAMMA.size) ** power)[::-1].tolist() for power in range(3)]
+# Where an exponential ends: e³⁰⁰ can still be squared and summed over any data.
+LAST_EXPONENT = 300.0
+LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 TINY = np.finfo(np.float64).tiny
 
 
@@ -51,6 +54,22 @@ def sigmoid_pair(x: Array) -> tuple[Array, Array]:
     odds_against = np.exp(-np.maximum(x, -700.0))
     sigma = 1.0 / (1.0 + odds_against)
     return sigma, odds_against * sigma
+
+
+def exponential(x: Array) -> tuple[Array, Array, Array]:
+    """eˣ and its first two derivatives; beyond x = 300 its quadratic Taylor polynomial there, so
+    that sums over any data stay finite and convex."""
+    kept = np.minimum(x, LAST_EXPONENT)
+    bend, more = np.exp(kept), x - kept
+    return bend * (1.0 + more * (1.0 + 0.5 * more)), bend * (1.0 + more), bend
+
+
+def log_normal_tail(x: Array) -> tuple[Array, Array]:
+    """log Φ(x), and its derivative φ(x)/Φ(x)."""
+    from scipy.special import log_ndtr
+
+    logs = np.asarray(log_ndtr(x), dtype=np.float64)
+    return logs, np.exp(-0.5 * np.square(x) - LOG_ROOT_2PI - logs)
 
 
 def softplus(x: Array) -> Array:
@@ -114,5 +133,5 @@ def log_odds(share: float, count: float) -> float:
 
 
 def log_mean(mean: float, count: float) -> float:
-    """The logarithm of a mean of `count` counts, with half a count added in all."""
-    return float(np.log(mean + 0.5 / max(count, 1.0)))
+    """The logarithm of a mean of `count` numbers; where it is zero, as if half a one were there."""
+    return float(np.log(mean if mean > 0.0 else 0.5 / max(count, 1.0)))

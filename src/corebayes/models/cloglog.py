@@ -1,0 +1,79 @@
+"""Complementary log-log regression: labels of rare events in continuous time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebayes.models.family import Row
+from corebayes.models.glm import GLM
+from corebayes.models.labels import check_labels, signs
+from corebayes.models.special import exponential
+from corebayes.types import Array, Block
+
+# log(1 − exp(−e^η)) = η to the last bit below this.
+IS_ETA = -37.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CloglogRegression(GLM):
+    """P(y = 1 | x) = 1 − exp(−e^η), η = xᵀθ: whether a Poisson count of rate e^η is positive.
+
+    ℓ = −e^η for y = 0 and log(1 − exp(−e^η)) for y = 1. Labels are 0 and 1, or −1 and 1, or bool.
+    """
+
+    command_line = {"cloglog": {}}  # noqa: RUF012
+
+    def own_target(self, y: Array) -> Array:
+        return signs(y)
+
+    def exported_target(self, block: Block) -> NDArray[Any]:
+        return (self.target(block) > 0.0).astype(np.int64)
+
+    def log_density(self, eta: Array, y: Array, out: Array) -> Array:
+        rate = exponential(eta)[0]
+        # The rate of a zero need not be looked at.
+        positive = np.where(eta < IS_ETA, eta, np.log(-np.expm1(-np.maximum(rate, np.exp(IS_ETA)))))
+        out[...] = np.where(y > 0.0, positive, -rate)
+        return out
+
+    def derivatives(self, eta: Array, y: Array, order: int = 3) -> tuple[Array, ...]:
+        rate, slope, bend = exponential(eta)
+        with np.errstate(over="ignore"):
+            # q = e/(exp(e) − 1), and q' = q (1 − e − q)
+            q = np.where(rate > 0.0, rate / np.expm1(np.maximum(rate, 1e-300)), 1.0)
+        gap = np.where(q > 0.0, 1.0 - rate - q, 0.0)
+        one = y > 0.0
+        first = np.where(one, q, -slope)
+        if order == 1:
+            return (first,)
+        second = np.where(one, q * gap, -bend)
+        if order == 2:
+            return first, second
+        with np.errstate(over="ignore", invalid="ignore"):
+            third = np.where(q > 0.0, q * (gap * (gap - q) - rate), 0.0)
+        return first, second, np.where(one, third, -bend * (slope == bend))
+
+    def log_base_of(self, y: Array) -> Array:
+        return np.zeros_like(y)
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        return -np.expm1(-exponential(at[0])[0])
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        return (rng.standard_exponential(at[0].shape) < exponential(at[0])[0]).astype(np.float64)
+
+    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
+        return check_labels(y, lowest)
+
+    @property
+    def stan(self) -> str | None:
+        return "(y[i] == 1 ? log1m_exp(-exp(eta[i])) : -exp(eta[i]))"
+
+    def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
+        rate = xp.exp(eta)
+        return xp.where(row["y"] > 0.0, xp.log(-xp.expm1(-rate)), -rate)

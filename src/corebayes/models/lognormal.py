@@ -1,0 +1,79 @@
+"""Log-normal regression: positive numbers whose logarithms are normal, censored or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corebayes.models.base import check_positive
+from corebayes.models.family import Constant, Jet, Row
+from corebayes.models.scale_prior import HalfStudentT
+from corebayes.models.special import LOG_ROOT_2PI, log_normal_tail
+from corebayes.models.survival import SurvivalRegression, in_arrays_seen, seen, stan_event
+from corebayes.types import Array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogNormalRegression(SurvivalRegression):
+    """log y ~ N(η, scale²). With z = (log y − η)/scale,  ℓ = −log scale − z²/2 where the event was
+    seen and log Φ(−z) where the row is censored."""
+
+    command_line = {"lognormal": {}}  # noqa: RUF012
+
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scale is not None:
+            check_positive(self.scale, "scale")
+
+    @property
+    def learnable(self) -> tuple[Constant, ...]:
+        return (Constant("scale", HalfStudentT(4.0, 2.0)),)
+
+    def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
+        eta, u = at
+        z = (np.log(row["y"]) - eta) * np.exp(-u)
+        value = -u - 0.5 * np.square(z)
+        return np.where(seen(row) > 0.0, value, log_normal_tail(-z)[0]) if "event" in row else value
+
+    def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
+        eta, u = at
+        inverse = np.exp(-u)
+        z = (np.log(row["y"]) - eta) * inverse
+        # g(z) and its derivatives, −u apart
+        value, slope, bend, event = -0.5 * np.square(z), -z, -np.ones(1), np.ones(1)
+        if "event" in row:
+            event = row["event"]
+            tail, hazard = log_normal_tail(-z)
+            value = np.where(event > 0.0, value, tail)
+            slope = np.where(event > 0.0, slope, -hazard)
+            bend = np.where(event > 0.0, bend, hazard * (z - hazard))
+        first = -inverse * slope, -z * slope - event
+        second = (
+            (np.square(inverse) * bend,),
+            (inverse * (slope + z * bend), z * (slope + z * bend)),
+        )
+        return Jet(value - event * u, first, second)
+
+    def row_base(self, row: Row) -> Array:
+        return -seen(row) * (np.log(row["y"]) + LOG_ROOT_2PI)
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        return np.exp(at[0] + 0.5 * np.exp(2.0 * at[1]))
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        eta, u = at
+        return np.exp(np.clip(eta + np.exp(u) * rng.standard_normal(eta.shape), -700.0, 700.0))
+
+    @property
+    def stan(self) -> str | None:
+        line = "lognormal_{}(y[i] | eta[i], scale)"
+        return stan_event(self, line.format("lpdf"), line.format("lccdf"))
+
+    def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
+        z = (xp.log(row["y"]) - eta) / self.scale
+        return in_arrays_seen(xp, row, -xp.log(self.scale) - 0.5 * z**2, xp.log_ndtr(-z))

@@ -1,0 +1,67 @@
+"""Probit regression: labels by the normal distribution function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebayes.models.family import Row
+from corebayes.models.glm import GLM
+from corebayes.models.labels import check_labels, signs
+from corebayes.models.special import log_normal_tail
+from corebayes.types import Array, Block
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProbitRegression(GLM):
+    """P(y = 1 | x) = Φ(xᵀθ). With y = ±1 and m = yη,  ℓ = log Φ(m).
+
+    Labels are 0 and 1, or −1 and 1, or bool.
+    """
+
+    command_line = {"probit": {}}  # noqa: RUF012
+
+    def own_target(self, y: Array) -> Array:
+        return signs(y)
+
+    def exported_target(self, block: Block) -> NDArray[Any]:
+        return (self.target(block) > 0.0).astype(np.int64)
+
+    def log_density(self, eta: Array, y: Array, out: Array) -> Array:
+        out[...] = log_normal_tail(y * eta)[0]
+        return out
+
+    def derivatives(self, eta: Array, y: Array, order: int = 3) -> tuple[Array, ...]:
+        m = y * eta
+        # r = φ(m)/Φ(m), and r' = −r (m + r)
+        ratio = log_normal_tail(m)[1]
+        first = y * ratio
+        if order == 1:
+            return (first,)
+        second = -ratio * (m + ratio)
+        if order == 2:
+            return first, second
+        return first, second, first * ((m + ratio) * (m + 2.0 * ratio) - 1.0)
+
+    def log_base_of(self, y: Array) -> Array:
+        return np.zeros_like(y)
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        return np.exp(log_normal_tail(at[0])[0])
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        return (rng.standard_normal(at[0].shape) < at[0]).astype(np.float64)
+
+    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
+        return check_labels(y, lowest)
+
+    @property
+    def stan(self) -> str | None:
+        return "std_normal_lcdf((2 * y[i] - 1) * eta[i])"
+
+    def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
+        return xp.log_ndtr(signs(row["y"]) * eta)

@@ -1,0 +1,145 @@
+"""Zero-inflated counts: some rows are zero whatever their rate."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corebayes.models.base import check_positive
+from corebayes.models.family import Column, Constant, Family, Jet, Row
+from corebayes.models.negative_binomial import NegativeBinomialRegression
+from corebayes.models.poisson import PoissonRegression, not_counts
+from corebayes.models.scale_prior import Beta
+from corebayes.models.special import sigmoid_pair, softplus
+from corebayes.types import Array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ZeroCounts(Family):
+    """Counts of a `base` family whose zeros have a share of their own."""
+
+    exposure: Column | None = field(default=None, repr=False)
+
+    @property
+    @abstractmethod
+    def base(self) -> Family:
+        """The family of the counts; its predictors come first."""
+
+    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
+        return not_counts(y), "counts must be 0, 1, 2, …"
+
+    @property
+    def log_concave(self) -> bool:
+        return False
+
+
+def check_share(value: float | None, argument: str) -> None:
+    """Refuse anything but a number between 0 and 1."""
+    if value is not None:
+        check_positive(value, argument)
+        if value >= 1.0:
+            raise ValueError(f"{argument} must be between 0 and 1, got {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ZeroInflated(ZeroCounts):
+    """y = 0 with probability π, and a count of the base family otherwise.
+
+    With g the base family's log probability and v = log π/(1 − π),
+
+        ℓ = g − log(1 + e^v) for y > 0,    log(e^v + e^g) − log(1 + e^v) for y = 0.
+    """
+
+    zero_inflation: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_share(self.zero_inflation, "zero_inflation")
+
+    @property
+    def learnable(self) -> tuple[Constant, ...]:
+        return (*self.base.learnable, Constant("zero_inflation", Beta(2.0, 2.0), "logit"))
+
+    def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
+        g, v = self.base.log_likelihood(at[:-1], row), at[-1]
+        return np.where(row["y"] > 0.0, g, np.logaddexp(v, g)) - softplus(v)
+
+    def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
+        base, v = self.base.jet(at[:-1], row, order), at[-1]
+        sigma, rest = sigmoid_pair(v)
+        zero = row["y"] == 0.0
+        # How much of a zero is the base family's
+        share = np.where(zero, sigmoid_pair(base.value - v)[0], 1.0)
+        value = np.where(zero, np.logaddexp(v, base.value), base.value) - softplus(v)
+        first = *(share * one for one in base.first), 1.0 - share - sigma
+        if order == 1:
+            return Jet(value, first)
+        spread = share * (1.0 - share)
+        second = tuple(
+            tuple(
+                share * base.second[i][j] + spread * base.first[i] * base.first[j]
+                for j in range(i + 1)
+            )
+            for i in range(len(base.first))
+        )
+        last = *(-spread * one for one in base.first), spread - sigma * rest
+        return Jet(value, first, (*second, last))
+
+    def row_base(self, row: Row) -> Array:
+        return self.base.row_base(row)
+
+    def mean(self, at: Sequence[Array], row: Row) -> Array:
+        return sigmoid_pair(at[-1])[1] * self.base.mean(at[:-1], row)
+
+    def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
+        counts = self.base.draw(rng, at[:-1], row)
+        return np.where(rng.uniform(size=counts.shape) < sigmoid_pair(at[-1])[0], 0.0, counts)
+
+    @property
+    def stan(self) -> str | None:
+        line = self.base.stan
+        whole = "bernoulli_lpmf({} | zero_inflation)"
+        zero = f"log_sum_exp({whole.format(1)}, {whole.format(0)} + {line})"
+        return f"(y[i] == 0 ? {zero} : {whole.format(0)} + {line})"
+
+    def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
+        share: Any = self.zero_inflation
+        g = xp.log1p(-share) + self.base.in_arrays(xp, eta, row)
+        return xp.where(row["y"] > 0.0, g, xp.logaddexp(xp.log(share), g))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ZeroInflatedPoissonRegression(ZeroInflated):
+    """Zeros with probability `zero_inflation`, Poisson counts of mean e^η otherwise."""
+
+    command_line = {"zero-inflated-poisson": {}}  # noqa: RUF012
+
+    @property
+    def base(self) -> Family:
+        return PoissonRegression(link="log")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ZeroInflatedNegativeBinomialRegression(ZeroInflated):
+    """Zeros with probability `zero_inflation`, counts of mean μ = e^η and variance
+    μ + dispersion · μ² otherwise."""
+
+    command_line = {"zero-inflated-negative-binomial": {}}  # noqa: RUF012
+
+    dispersion: float | None = None
+
+    @property
+    def base(self) -> Family:
+        return with_dispersion(self.dispersion)
+
+
+def with_dispersion(dispersion: Any) -> NegativeBinomialRegression:
+    """The family of counts with this dispersion, be it a number, a symbol or none yet."""
+    base = NegativeBinomialRegression()
+    object.__setattr__(base, "dispersion", dispersion)
+    return base
