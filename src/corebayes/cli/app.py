@@ -149,13 +149,13 @@ def build(
     prior: Prior = None,
     prior_sd: PriorSd = None,
     noise_sd: Annotated[
-        float | None, Option(help="Of linear, gaussian, student-t.", show_default="1.0")
+        float | None, Option(help="Of linear, gaussian, student-t.", show_default="learned")
     ] = None,
     df: Annotated[
-        float | None, Option(help="Degrees of freedom of student-t.", show_default="4.0")
+        float | None, Option(help="Degrees of freedom of student-t.", show_default="learned")
     ] = None,
     dispersion: Annotated[
-        float | None, Option(help="Of negative-binomial.", show_default="1.0")
+        float | None, Option(help="Of negative-binomial.", show_default="learned")
     ] = None,
     group_sd: Annotated[
         float | None,
@@ -202,7 +202,7 @@ def build(
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
     columns = Columns(target, split(features), counts, on_bad, formula, None, duplicates)
     data = read(rows, columns)
-    bayes = with_groups(bayes, data, options, name=model)
+    bayes = with_groups(bayes, data, options)
     _announce(data, construction, size)
     with make_executor(workers, scheduler, tls) as executor:
         coreset = cb.build(

@@ -102,7 +102,7 @@ def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) ->
     return constructor(**arguments)
 
 
-def with_groups(model: Model, data: Rows, options: ModelOptions, *, name: str) -> Model:
+def with_groups(model: Model, data: Rows, options: ModelOptions) -> Model:
     """The model with the group terms of the formula that made the rows, if it has any."""
     if options.group_sd is not None and not options.group_sd > 0.0:
         raise ValueError(f"--group-sd must be positive, got {options.group_sd:g}")
@@ -110,16 +110,8 @@ def with_groups(model: Model, data: Rows, options: ModelOptions, *, name: str) -
         if options.group_sd is not None:
             raise ValueError("--group-sd is for a --formula with group terms such as (1 | g)")
         return model
-    flag = {argument: flag for flag, argument in model.flags.items()}.get(
-        model.learnable[0].name if model.learnable else ""
-    )
-    return mixed(
-        model,
-        data,
-        group_sd=None if options.group_sd is None else cb.HalfNormal(options.group_sd),
-        unsaid=flag is not None and getattr(options, flag) is None,
-        named=name in ALIASES,
-    )
+    group_sd = None if options.group_sd is None else cb.HalfNormal(options.group_sd)
+    return mixed(model, data, group_sd=group_sd)
 
 
 def make_method(name: str) -> Construction:

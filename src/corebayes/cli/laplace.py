@@ -83,7 +83,7 @@ def laplace(
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
     data = read(rows, Columns(target, split(features), counts, on_bad, formula))
-    bayes = with_groups(bayes, data, options, name=model)
+    bayes = with_groups(bayes, data, options)
     began = time.perf_counter()
     with make_executor(workers, scheduler, tls) as executor:
         found = cb.laplace(bayes, data, draws=draws, seed=seed, memory=memory, executor=executor)
