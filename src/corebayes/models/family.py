@@ -21,6 +21,7 @@ from corebayes.models.base import NormalPriorModel
 from corebayes.models.coefficient_prior import Flat
 from corebayes.models.prior_table import statement
 from corebayes.models.scale_prior import OnLine, ScalePrior
+from corebayes.models.special import log_mean, log_odds
 from corebayes.models.variables import Scale, Variable
 from corebayes.types import Array, Block, Data
 
@@ -78,6 +79,9 @@ class Family(NormalPriorModel):
     made_by: ClassVar[Callable[..., Any] | None] = None
     """What makes a model of a family: `MixedRegression` says so when it is imported, since it is
     made of families and not the other way round."""
+
+    mean_link: ClassVar[Literal["log", "logit", ""]] = ""
+    """Of the mean of y, about: where the default prior of an intercept has its middle."""
 
     intercept: bool = False
     offset: Column | None = field(default=None, repr=False)
@@ -155,6 +159,10 @@ class Family(NormalPriorModel):
 
     def predictor_of_mean(self, mean: float, count: float) -> float:
         """The η that goes with a mean of the target, of `count` rows; finite for any mean."""
+        if self.mean_link == "log":
+            return log_mean(mean, count)
+        if self.mean_link == "logit":
+            return log_odds(mean, count)
         return mean if self.location_family else 0.0
 
     # In other libraries.

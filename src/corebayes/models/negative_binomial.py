@@ -16,7 +16,7 @@ from corebayes.models.glm import GLM
 from corebayes.models.numbers import LEARNED, check_known
 from corebayes.models.poisson import draw_counts, not_counts
 from corebayes.models.scale_prior import HalfNormal
-from corebayes.models.special import log1p_exp_minus_abs, log_mean, scratch, sigmoid_pair
+from corebayes.models.special import log1p_exp_minus_abs, scratch, sigmoid_pair
 from corebayes.types import Array
 
 
@@ -32,6 +32,7 @@ class NegativeBinomialRegression(GLM):
     """
 
     command_line = {"negative-binomial": {}}  # noqa: RUF012
+    mean_link = "log"
     flags = {"dispersion": "dispersion"}  # noqa: RUF012
 
     dispersion: float = LEARNED
@@ -67,9 +68,6 @@ class NegativeBinomialRegression(GLM):
 
     def in_pymc(self, pymc: Any, eta: Any) -> Any:
         return pymc.NegativeBinomial.dist(mu=pymc.math.exp(eta), alpha=1.0 / self.dispersion)
-
-    def predictor_of_mean(self, mean: float, count: float) -> float:
-        return log_mean(mean, count)
 
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         y, r, x = row["y"], 1.0 / self.dispersion, eta + xp.log(self.dispersion)

@@ -93,3 +93,14 @@ def settled_from_config(ready: MixedDesign, config: Mapping[str, Any] | None) ->
     if stated.names != ready.fixed_names:
         raise ValueError("its priors are not of its fixed effects")
     return Settled(stated.normal, stated, learned, given)
+
+
+def without_defaults(config: Any) -> Any:
+    """The priors of a config that somebody gave, by name: what two models can be compared by."""
+    if config is None:
+        return None
+    if "learned" in config:
+        given = {name: prior for name, prior, source in config["learned"] if source == GIVEN}
+        return given, without_defaults(config["priors"])
+    entries = config["entries"]
+    return {name: prior for name, prior, source, _ in entries if source == GIVEN}
