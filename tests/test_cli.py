@@ -253,7 +253,7 @@ def test_every_model_has_a_name_and_takes_its_options(name):
         "student-t": {"noise_sd": 2.0, "df": 7.0},
         "negative-binomial": {"dispersion": 0.5},
     }.get(name, {})
-    model = make_model(name, ModelOptions(prior_sd=3.0, intercept=False, **options))
+    model = make_model(name, ModelOptions(prior=cb.Normal(0.0, 3.0), intercept=False, **options))
     X = np.arange(1.0, 7.0).reshape(3, 2) ** 2
     bound = model.bind(open_rows(X if name == "gaussian" else (X, np.array([1.0, 0.0, 1.0]))))
     assert np.allclose(bound.log_prior_hessian(np.zeros(2)), -np.eye(2) / 9.0)

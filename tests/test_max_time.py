@@ -103,6 +103,7 @@ def test_a_nuts_run_is_ended_too_and_the_clock_is_put_back():
     check_time()
 
 
+@pytest.mark.filterwarnings("ignore::corebayes.ToleranceWarning")
 def test_certificates_within_a_build_keep_to_it():
     X = np.random.default_rng(0).normal(size=(2000, 3))
     began = time.perf_counter()

@@ -32,6 +32,7 @@ from corebayes.checkpoint import CheckpointError
 from corebayes.compose import Refit, merge, refit, unrolled, update
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, GroupCoreset, load
+from corebayes.data.warn import ToleranceWarning
 from corebayes.exact import correct, laplace, log_evidence, loo
 from corebayes.models import *  # noqa: F403
 from corebayes.predict import Prediction, predict
@@ -96,6 +97,7 @@ __all__ = [
     "Report",
     "Rows",
     "SubsamplePosterior",
+    "ToleranceWarning",
     "Variant",
     "__version__",
     "build",

@@ -10,19 +10,29 @@ from pathlib import Path
 import numpy as np
 
 import corebayes
-from corebayes.models import glm
+from corebayes.models import family, glm
 
 HEAD = """
 from dataclasses import dataclass
 import numpy as np
+from corebayes.models.family import Constant, Family, Jet
 from corebayes.models.glm import GLM
+from corebayes.models.scale_prior import HalfStudentT
 """
-ROW = """    ModelCase(
-        "exponential",
-        cb.ExponentialRegression(prior=PRIOR),
+ROWS = {
+    "RateRegression": """    ModelCase(
+        "rate",
+        cb.RateRegression(prior=PRIOR),
         lambda rng, eta: rng.exponential(np.exp(-0.5 * eta)),
     ),
-"""
+""",
+    "LogisticNoiseRegression": """    ModelCase(
+        "logistic-noise",
+        cb.LogisticNoiseRegression(prior=PRIOR),
+        lambda rng, eta: eta + 0.5 * rng.logistic(size=eta.size),
+    ),
+""",
+}
 
 
 def _insert(path: Path, before: str, text: str) -> None:
@@ -31,20 +41,13 @@ def _insert(path: Path, before: str, text: str) -> None:
     path.write_text(content.replace(before, text + before, 1))
 
 
-def _add_family(root: Path) -> None:
-    """The family of the documentation of `models/glm.py`, and what it needs elsewhere."""
-    written = textwrap.dedent(glm.__doc__.split("This one is complete:")[1])
-    (root / "corebayes/models/exponential.py").write_text(HEAD + written)
-    _insert(
-        root / "corebayes/models/exponential.py",
-        "    def log_density",
-        '    command_line = {"exponential": {}}\n\n',
-    )
-    exports = root / "corebayes/models/__init__.py"
-    line = "from corebayes.models.exponential import ExponentialRegression\n"
-    _insert(exports, "from corebayes.models.gaussian", line)
-    _insert(exports, '    "GLM",', '    "ExponentialRegression",\n')
-    _insert(root / "tests/contract/cases.py", "]\n\nGEOMETRIES = [", ROW)
+def _add_family(root: Path, name: str, documented: str) -> None:
+    """A family of the documentation: one file, one line of export, one row."""
+    written = textwrap.dedent(documented.split("complete:\n")[1])
+    (root / "corebayes/models/added.py").write_text(HEAD + written)
+    line = f"from corebayes.models.added import {name} as {name}\n"
+    _insert(root / "corebayes/models/__init__.py", "from corebayes.models.base", line)
+    _insert(root / "tests/contract/cases.py", "]\n\nGEOMETRIES = [", ROWS[name])
 
 
 def _run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -54,19 +57,46 @@ def _run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_one_file_one_export_one_row(tmp_path):
+def _copied(tmp_path: Path) -> None:
     package, tests = Path(corebayes.__file__).parent, Path(__file__).parents[1]
     shutil.copytree(package, tmp_path / "corebayes", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(tests / "contract", tmp_path / "tests/contract")
     (tmp_path / "tests/__init__.py").touch()
     shutil.copy(tests / "opened.py", tmp_path / "tests")
-    _add_family(tmp_path)
-    chosen = "exponential and (geometries or samplers or uniform or annealed) and not nuts"
-    suite = _run(tmp_path, "-m", "pytest", "-q", "tests/contract", "-k", chosen)
-    assert suite.returncode == 0 and " passed" in suite.stdout, suite.stdout[-2000:]
+
+
+def _built(tmp_path: Path, model: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     np.savez(tmp_path / "rows.npz", X=X, y=rng.exponential(np.exp(-X[:, 0])))
-    command = "-m corebayes build rows.npz --model exponential --size 6 --out c.parquet"
+    command = f"-m corebayes build rows.npz --model {model} --size 12 --out c.parquet"
     built = _run(tmp_path, *command.split())
     assert built.returncode == 0, built.stderr
+
+
+def test_one_file_one_export_one_row(tmp_path):
+    _copied(tmp_path)
+    _add_family(tmp_path, "RateRegression", glm.__doc__)
+    _insert(
+        tmp_path / "corebayes/models/added.py",
+        "    def log_density",
+        '    command_line = {"rate": {}}\n\n',
+    )
+    chosen = (
+        "rate and not logistic and (geometries or samplers or uniform or annealed) and not nuts"
+    )
+    suite = _run(tmp_path, "-m", "pytest", "-q", "tests/contract", "-k", chosen)
+    assert suite.returncode == 0 and " passed" in suite.stdout, suite.stdout[-2000:]
+    _built(tmp_path, "rate")
+
+
+def test_the_same_with_several_predictors(tmp_path):
+    _copied(tmp_path)
+    _add_family(tmp_path, "LogisticNoiseRegression", family.__doc__)
+    chosen = "logistic-noise and (monte-carlo or uniform) and not guarded and not nuts"
+    suite = _run(tmp_path, "-m", "pytest", "-q", "tests/contract", "-k", chosen)
+    assert suite.returncode == 0 and " passed" in suite.stdout, suite.stdout[-2000:]
+    _built(tmp_path, "logistic-noise")
+    made = "import corebayes as cb; m = cb.load('c.parquet').model; print(m.parameter_names)"
+    shown = _run(tmp_path, "-c", made)
+    assert "'log width'" in shown.stdout, shown.stderr

@@ -7,6 +7,7 @@ from corebayes.arrow.expectation import sums_of
 from corebayes.arrow.fit import fit
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.start import fitting_of
+from corebayes.tangent.arrow.implicit import ImplicitSpace
 from corebayes.tangent.arrow.space import ArrowSpace
 from tests.mixed.cases import NAMES, case
 
@@ -116,3 +117,33 @@ def test_inner_products_are_covariances_of_the_potentials(name):
     sample = np.cov(model.potentials(draws, block.take(slice(0, 40))))
     sd = np.sqrt(np.diag(sample))
     assert np.max(np.abs(gram - sample) / np.outer(sd, sd)) < 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_known_by_inner_products_alone_are_the_same(name):
+    model, fitting, block, found = fitted(name)
+    written = ArrowSpace(model, found.gaussian, fitting.prior)
+    implicit = ImplicitSpace(model, found.gaussian, fitting.prior)
+    vectors, others = written.embed(block), implicit.embed(block)
+    weights = np.random.default_rng(0).uniform(size=len(block))
+    element = written.combine(vectors, weights)
+    size = np.abs(element).max()
+    np.testing.assert_allclose(implicit.combine(others, weights), element, atol=1e-12 * size)
+    np.testing.assert_allclose(
+        implicit.project(others, element), written.project(vectors, element), atol=1e-12
+    )
+    np.testing.assert_allclose(implicit.gram(others), written.gram(vectors), atol=1e-12)
+    np.testing.assert_allclose(
+        implicit.squared_norms(others), written.squared_norms(vectors), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", ["crossed", "gaussian"])
+def test_sums_that_leave_out_zeros_are_the_same(name, monkeypatch):
+    model, fitting, block, found = fitted(name)
+    weights = np.random.default_rng(0).uniform(size=len(block))
+    dense_sums = sums_of(model, fitting.layout, found.gaussian, block, weights)
+    monkeypatch.setattr("corebayes.arrow.layout.SPARSE", 0)
+    sparse_sums = sums_of(model, fitting.layout, found.gaussian, block, weights)
+    for one, other in zip(dense_sums, sparse_sums, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-11)

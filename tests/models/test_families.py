@@ -248,7 +248,7 @@ def test_the_family_of_the_documentation_works():
     exec(textwrap.dedent(written), scope)
     rng = np.random.default_rng(10)
     X, y = rng.normal(size=(30, 2)), rng.exponential(size=30)
-    model = scope["ExponentialRegression"]().bind(open_rows((X, y)))
+    model = scope["RateRegression"]().bind(open_rows((X, y)))
     block, draws = open_rows((X, y)).take(np.arange(30)), rng.normal(size=(4, 2))
     expected = stats.expon.logpdf(y[:, None], scale=np.exp(-X @ draws.T))
     np.testing.assert_allclose(model.potentials(draws, block), expected, rtol=1e-12)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from corebayes.tangent.arrow.space import GroupedElement
+from corebayes.tangent.arrow.coordinates import GroupedElement
 from corebayes.weights.grouped import GroupedVectors, Solver
 from corebayes.weights.grouped_pursuit import grouped_pursuit
 

@@ -8,17 +8,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.arrow.sparse import SparseWide
 from corebayes.models.structure import Effects, Structure, StructuredModel
 from corebayes.types import Array, Block, Indices
 
-# Wide parameters whose pairs still fit: 180 of them have 16,000 quadratics.
-MOST_WIDE = 180
+# Wide parameters whose pairs still fit: 600 of them have 180,000 quadratics.
+MOST_WIDE = 600
+# From so many on, a row's zeros among them are left out.
+SPARSE = 96
 
 
 class Split(NamedTuple):
     """Rows' predictors in the wide parameters (without scales) and in their group's own."""
 
-    wide: Array
+    wide: Array | SparseWide
     """(n, k, p)."""
     own: Array
     """(n, k, q)."""
@@ -92,25 +95,29 @@ class Layout:
             )
 
     def split(self, model: StructuredModel, block: Block) -> Split:
-        """Cost: n·k·p numbers."""
+        """Cost: n·k·p numbers, or those that are not zero."""
         designs, groups = model.touch(block)
-        num_rows, num_predictors, _ = designs.shape
-        shared = self.structure.shared.size
-        if not self.others:
-            wide = designs[:, :, :shared]
-        else:
-            wide = np.zeros((num_rows, num_predictors, self.num_touched))
-            wide[:, :, :shared] = designs[:, :, :shared]
-        starts = np.cumsum([shared, *(term.num_effects for term in self.structure.terms)])
-        column, rows = shared, np.arange(num_rows, dtype=np.int64)
-        for place, term in self.others:
-            first = column + groups[:, place] * term.num_effects
-            for effect in range(term.num_effects):
-                wide[rows, :, first + effect] = designs[:, :, starts[place] + effect]
-            column += term.size
-        main = self.structure.main
+        starts = np.cumsum(
+            [self.structure.shared.size, *(term.num_effects for term in self.structure.terms)]
+        )
+        wide, main = self._wide(designs, groups, starts), self.structure.main
         if main is None:
-            nothing = np.empty((num_rows, num_predictors, 0))
-            return Split(wide, nothing, np.zeros(num_rows, dtype=np.int64))
+            nothing = np.empty((*designs.shape[:2], 0))
+            return Split(wide, nothing, np.zeros(len(designs), dtype=np.int64))
         own = designs[:, :, starts[main] : starts[main + 1]]
         return Split(wide, own, np.asarray(groups[:, main], dtype=np.int64))
+
+    def _wide(self, designs: Array, groups: Indices, starts: Indices) -> Array | SparseWide:
+        shared = designs[:, :, : self.structure.shared.size]
+        if not self.others:
+            return shared
+        column, columns, values = shared.shape[2], list[Indices](), list[Array]()
+        for place, term in self.others:
+            first = column + groups[:, place] * term.num_effects
+            columns.extend(first + effect for effect in range(term.num_effects))
+            values.append(designs[:, :, starts[place] : starts[place + 1]])
+            column += term.size
+        sparse = SparseWide(
+            shared, np.concatenate(values, axis=2), np.stack(columns, axis=1), self.num_touched
+        )
+        return sparse if self.num_touched > SPARSE else sparse.dense()

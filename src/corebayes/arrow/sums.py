@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from corebayes.arrow.layout import Split
+from corebayes.arrow.sparse import SparseWide, sparse_sums
 from corebayes.types import Array, Indices
 
 
@@ -61,8 +62,7 @@ def arrow_sums(
 ) -> ArrowSums:
     """Σ_n w_n of values, gradients and Hessians.
 
-    Cost: n·k²·p² flops in
-    BLAS and n·(q + q² + pq) sparse ones.
+    Cost: n·k²·p² flops in BLAS, or those of `sparse_sums`, and n·(q + q² + pq) sparse ones.
     """
     wide, own, groups = split
     value, first, second, third = expected
@@ -73,42 +73,45 @@ def arrow_sums(
         third = None if third is None else weights * third
     num_rows, num_predictors, p = wide.shape
     q = own.shape[2]
-    wide_gradient = np.zeros(p)
-    wide_wide = np.zeros((p, p))
-    # C_n A_n, the wide part: (n, k, p)
-    if num_predictors == 1:
-        bent = second[:, :, 0, None] * wide
+    chooser = _chooser(groups, num_groups)
+    if isinstance(wide, SparseWide):
+        wide_gradient, wide_wide, own_wide = sparse_sums(wide, own, first, second, chooser)
     else:
-        bent = np.einsum("nkj,njp->nkp", second, wide)
-    for k in range(num_predictors):
-        wide_gradient += first[:, k] @ wide[:, k]
-        wide_wide += bent[:, k].T @ wide[:, k]
+        wide_gradient = np.zeros(p)
+        wide_wide = np.zeros((p, p))
+        # C_n A_n, the wide part: (n, k, p)
+        if num_predictors == 1:
+            bent = second[:, :, 0, None] * wide
+        else:
+            bent = np.einsum("nkj,njp->nkp", second, wide)
+        for k in range(num_predictors):
+            wide_gradient += first[:, k] @ wide[:, k]
+            wide_wide += bent[:, k].T @ wide[:, k]
+        beside = np.einsum("nkq,nkp->nqp", own, bent).reshape(num_rows, q * p)
+        own_wide = np.asarray(chooser.T @ beside).reshape(num_groups, q, p)
     own_gradient = np.einsum("nk,nkq->nq", first, own)
     own_own = np.einsum("nkq,nkj,njr->nqr", own, second, own).reshape(num_rows, q * q)
-    own_wide = np.einsum("nkq,nkp->nqp", own, bent).reshape(num_rows, q * p)
-    parts = [own_gradient, own_own, own_wide]
+    parts = [own_gradient, own_own]
     cubic = 0 if third is None else q
     if third is not None:
         cubes = np.einsum("n,nq,nr,ns->nqrs", third, *(own[:, 0],) * 3)
         parts.append(cubes.reshape(num_rows, q**3))
-    columns = np.concatenate(parts, axis=1)
-    by_group = _by_group(columns, groups, num_groups)
+    by_group = np.asarray(chooser.T @ np.concatenate(parts, axis=1))
     return ArrowSums(
         float(value.sum()),
         wide_gradient,
         wide_wide,
         by_group[:, :q],
         by_group[:, q : q + q * q].reshape(num_groups, q, q),
-        by_group[:, q + q * q : q + q * q + q * p].reshape(num_groups, q, p),
-        by_group[:, q + q * q + q * p :].reshape(num_groups, cubic, cubic, cubic),
+        own_wide,
+        by_group[:, q + q * q :].reshape(num_groups, cubic, cubic, cubic),
     )
 
 
-def _by_group(columns: Array, groups: Indices, num_groups: int) -> Array:
-    """Sums of the rows of each group."""
-    num_rows = len(columns)
-    chooser = csr_array(
+def _chooser(groups: Indices, num_groups: int) -> Any:
+    """(n, G): a one at each row's group, for sums of the rows of each."""
+    num_rows = groups.size
+    return csr_array(
         (np.ones(num_rows), np.asarray(groups, dtype=np.int64), np.arange(num_rows + 1)),
         shape=(num_rows, num_groups),
     )
-    return np.asarray(chooser.T @ columns)

@@ -26,6 +26,7 @@ from corebayes.build.groups import (
     choose_groups,
     level_one_size,
 )
+from corebayes.build.need import say_if_doubtful
 from corebayes.build.reserve import with_reserve
 from corebayes.build.run import Run, Tolerance, starting_points
 from corebayes.build.variants import serving
@@ -70,7 +71,8 @@ def build(
     arrays, a table, files (with `target`, `features` and `counts` as column names). Stops at
     `size` rows; or when two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` (without a size
     the coreset grows until they do); or after `max_time` seconds; or when the method has nothing
-    left to do. The coreset's `reason` says which. Ctrl-C returns the coreset so far; so does the
+    left to do. The coreset's `reason` says which, and a `ToleranceWarning` that a `tol` was not
+    reached. Ctrl-C returns the coreset so far; so does the
     end of `max_time`, or a TimeoutError when there is none yet. The same arguments give the same
     coreset.
 
@@ -144,11 +146,15 @@ def build(
         begun = None if start is None else f"a coreset of {start.size} rows"
         run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
         points = None if start is None else starting_points(start, rows)
+        tolerance = Tolerance(tol)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
-            bar.say(statement_of(run.problem.model))
+            if (statement := statement_of(run.problem.model)) is not None:
+                bar.note(statement)
+            say_if_doubtful(run.problem, size, bar)
             run.init(size, points)
-            reason = run.until(Tolerance(tol), bar.show)
+            reason = run.until(tolerance, bar.show)
         coreset = run.coreset(run.state.points, reason)
+        tolerance.warn_unless_reached(coreset)
         return coreset if reserve is None else with_reserve(run, coreset, reserve, checkpoint)
 
 

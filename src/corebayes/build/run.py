@@ -16,6 +16,7 @@ from corebayes.certify.same_data import check_same_data
 from corebayes.checkpoint import open_journal, run_identity
 from corebayes.constructions import Construction, Info
 from corebayes.coreset import Coreset
+from corebayes.data.warn import ToleranceWarning, warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.prior_table import statement_of, title_of
 from corebayes.models.units import as_units
@@ -118,7 +119,7 @@ class Run:
                 seconds = self._record(info)
                 self.limit.has_answer()
                 show(self.state.points.size, info.kl, self.problem.rows_scanned / seconds)
-                if tolerance.holds(self, info):
+                if tolerance.holds(self, info, last=info.done is not None):
                     return tolerance.reason(self.state.points.size)
                 if info.done is not None:
                     return info.done
@@ -190,14 +191,30 @@ class Tolerance:
 
     tol: float | None
     next_size: int = 1
+    reached: bool = False
 
-    def holds(self, run: Run, info: Info) -> bool:
-        """Whether two certificates, each on fresh draws, say so."""
+    def holds(self, run: Run, info: Info, *, last: bool = False) -> bool:
+        """Whether two certificates, each on fresh draws, say so; the `last` step is always asked,
+        since its weights may be others at the same size."""
         size = int(run.state.points.size)
-        if self.tol is None or info.kl is None or info.kl.value > self.tol or size < self.next_size:
+        if self.tol is None or info.kl is None or info.kl.value > self.tol:
+            return False
+        if size < self.next_size and not last:
             return False
         self.next_size = size + max(1, size // 10)
-        return self._certified(run) and self._certified(run)
+        self.reached = self._certified(run) and self._certified(run)
+        return self.reached
+
+    def warn_unless_reached(self, coreset: Coreset) -> None:
+        """Nobody should take what stopped early for what was asked for."""
+        if self.tol is None or self.reached or coreset.reason == "interrupted":
+            return
+        warn(
+            f"tol={self.tol:g} was not reached: the {coreset.size:,} rows are not certified at it "
+            f"(stopped: {coreset.reason}). certify measures how far they are; give build more rows "
+            "or time, or a larger tol",
+            ToleranceWarning,
+        )
 
     def reason(self, size: int) -> str:
         return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} rows"

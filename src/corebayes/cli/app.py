@@ -177,10 +177,11 @@ def build(
     memory: Memory = None,
     log: Log = None,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Choose a few weighted rows whose posterior is that of all rows.
 
-    Ctrl-C writes the coreset so far, with exit code 130 (143 for SIGTERM).
+    Exit code 1: the --tol was not reached. Ctrl-C writes the coreset so far, with exit code 130
+    (143 for SIGTERM).
     """
     if size is None and tol is None:
         raise ValueError("give --size (how many rows to keep) or --tol (how small KL must be)")
@@ -231,6 +232,7 @@ def build(
     if coreset.reason == "interrupted":
         again = "" if checkpoint is None else "; the same command goes on from the checkpoint"
         raise _Interrupted(f"interrupted, the {coreset.size} rows so far are in {out}{again}")
+    return 0 if tol is None or coreset.reason.startswith("certified") else 1
 
 
 app.command(epilog=samples.EXAMPLE)(samples.sample)

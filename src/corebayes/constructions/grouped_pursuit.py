@@ -22,21 +22,21 @@ import numpy as np
 from corebayes.arrow.fit import Fitted, Fitting, fit
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.start import fitting_of, sums_in_parts
-from corebayes.constructions.construction import Construction, Info, Style, no_direction
+from corebayes.constructions.construction import Construction, Info, Style
+from corebayes.constructions.grouped_choice import (
+    candidates,
+    check_size,
+    largest_open,
+    pursued,
+)
+from corebayes.constructions.grouped_draws import Heights, by_draws, height_draws, judged, sees_more
 from corebayes.models.structure import StructuredModel, is_structured
 from corebayes.problem import Problem
 from corebayes.tangent.arrow.pool import GroupLook
-from corebayes.tangent.arrow.space import ArrowSpace, Grouped
-from corebayes.tangent.geometry import element_of, half_square
-from corebayes.types import Array, Estimate, Points, Rng, WeightedPoints
+from corebayes.tangent.arrow.space import ArrowSpace
+from corebayes.types import Estimate, Points, Rng, WeightedPoints
 from corebayes.watch.logs import say
-from corebayes.weights.grouped import GroupedVectors
-from corebayes.weights.grouped_pursuit import grouped_pursuit
-from corebayes.weights.pursuit import orthogonal_pursuit
 
-# Candidates of a group: some times the coordinates that its rows must match, and no fewer than
-# this; enough in all that few groups have many; and no more numbers than a few hundred megabytes.
-POOL_SHARE, POOL_LEAST, POOL_ROWS, POOL_NUMBERS = 4, 40, 4_000, 40_000_000
 # Newton's step in standard deviations, squared, on average over the parameters, at which the
 # tangent space stands where it should: a thirtieth of a standard deviation moves no covariance by
 # more than a thousandth. A pilot need not be closer to the posterior of its own rows.
@@ -44,8 +44,6 @@ SETTLED, PILOT_SETTLED = 1e-3, 1e-2
 # A step shorter than this is followed by one that settles, so that its pass finds candidates too.
 NEARLY = 0.5
 MOST_PASSES = 12
-# Up to so many rows a pursuit of one row at a time is quick, and a little better.
-ONE_BY_ONE = 300
 # An open size grows by so much at a time.
 ENLARGED = 1.2
 
@@ -73,7 +71,7 @@ class Chosen(NamedTuple):
     sizes: tuple[int, ...]
     open: bool
     answers: tuple[WeightedPoints, ...]
-    promises: tuple[float, ...]
+    promises: tuple[Estimate, ...]
     number: int
     """Which of the answers counts now."""
 
@@ -106,9 +104,11 @@ class GroupedPursuit(Construction):
     def _begin(self, rng: Rng, problem: Problem, sizes: tuple[int, ...] | None) -> Approach:
         model, fitting = _structured(problem)
         matched = min(model.structure.num_matched, problem.data.num_rows)
-        _check_size(model, problem, sizes)
+        _check_groups(model, problem)
         _say_plan(model, sizes, matched)
-        per_group = self._per_group(fitting)
+        goal = sizes or (largest_open(fitting.layout, matched),)
+        check_size(fitting.layout, goal[-1])
+        per_group = self._per_group(fitting, goal[-1])
         look = problem.ask(GroupLook(model, fitting.layout, None, per_group, _seed(rng)))
         assert look.pool is not None
         pool, groups = look.pool.points, fitting.layout.split(model, look.pool.points.rows).groups
@@ -121,7 +121,6 @@ class GroupedPursuit(Construction):
             lambda q: sums_in_parts(model, fitting.layout, q, pool.rows, weights),
             tolerance=PILOT_SETTLED,
         )
-        goal = sizes or (matched,)
         shown = _shown(pool.weighted(weights), goal[-1])
         return Approach(goal, sizes is None, pool, shown, pilot.gaussian, None, np.inf, 0)
 
@@ -138,8 +137,13 @@ class GroupedPursuit(Construction):
         """A pass, and a step of Newton's method if there is one to take."""
         model, fitting = _structured(problem)
         nearly = state.decrement <= NEARLY * model.dim or state.num_passes + 1 >= MOST_PASSES
-        per_group = self._per_group(fitting) if nearly else None
-        query = GroupLook(model, fitting.layout, state.gaussian, per_group, _seed(rng))
+        per_group = self._per_group(fitting, state.sizes[-1]) if nearly else None
+        num_rows = problem.data.num_rows
+        sizes = _ladder(state.sizes[-1], num_rows) if state.open else state.sizes
+        gaussian, draws = state.gaussian, None
+        if nearly:
+            draws = height_draws(rng, model, gaussian, sizes, num_rows)
+        query = GroupLook(model, fitting.layout, gaussian, per_group, _seed(rng), draws)
         look = problem.ask(query)
         assert look.sums is not None
         fitted = fitting.at(state.gaussian, look.sums)
@@ -153,7 +157,9 @@ class GroupedPursuit(Construction):
         settled = abs(decrement) <= SETTLED * model.dim
         if look.pool is not None and (settled or state.num_passes + 1 >= MOST_PASSES):
             pool = _union(state.pool, look.pool.points)
-            chosen = _choose(problem, fitting, fitted, pool, state)
+            assert draws is not None and look.heights is not None
+            heights = Heights(draws, look.heights)
+            chosen = _choose(problem, fitting, fitted, pool, heights, sizes, state.open)
             return chosen, _info(chosen, chosen.number)
         if settled:
             # Only candidates are missing: the same place again.
@@ -165,23 +171,14 @@ class GroupedPursuit(Construction):
             num_passes=state.num_passes + 1,
         ), Info(None)
 
-    def _per_group(self, fitting: Fitting) -> tuple[int, ...]:
+    def _per_group(self, fitting: Fitting, size: int) -> tuple[int, ...]:
         """Candidates of the groups of each term."""
-        layout = fitting.layout
-        p, q = layout.num_wide, layout.num_own
-        own = q + q * (q + 1) // 2 + p * q
-        common = p + p * (p + 1) // 2
-        number = max(POOL_SHARE * own, POOL_LEAST, POOL_ROWS // layout.num_groups, 0)
-        if layout.num_groups == 1:
-            number = max(number, POOL_SHARE * common)
-        most = max(POOL_NUMBERS // ((common + own) * layout.num_groups), 10)
-        number = self.pool_rows or min(number, most)
-        terms = layout.structure.terms
-        # Groups of the other terms must be in the pool as well, if they are rare.
+        found = candidates(fitting.layout, size)
+        main = fitting.layout.structure.main or 0
         return tuple(
-            number if place == layout.structure.main else max(POOL_LEAST, number // 4)
-            for place in range(len(terms))
-        ) or (number,)
+            self.pool_rows or number if place == main else number
+            for place, number in enumerate(found)
+        )
 
     def reached(
         self, state: Approach | Chosen, sizes: Sequence[int]
@@ -202,12 +199,13 @@ def _seed(rng: Rng) -> int:
     return int(rng.integers(2**31))
 
 
-def _check_size(model: StructuredModel, problem: Problem, sizes: tuple[int, ...] | None) -> None:
-    groups = max((term.num_groups for term in model.structure.terms), default=0)
-    if sizes is None and 2 * groups > problem.data.num_rows:
+def _check_groups(model: StructuredModel, problem: Problem) -> None:
+    largest = max(model.structure.terms, key=lambda term: term.num_groups, default=None)
+    if largest is not None and 2 * largest.num_groups > problem.data.num_rows:
         raise ValueError(
-            f"there are {groups:,} groups in {problem.data.num_rows:,} rows: a coreset keeps some "
-            "rows of every group, so there is nothing to leave out. Use all rows"
+            f"there are {largest.num_groups:,} groups of {largest.name!r} in "
+            f"{problem.data.num_rows:,} rows: a coreset keeps some rows of every group, so there "
+            "is nothing to leave out. Use all rows, or a column with fewer groups"
         )
 
 
@@ -233,48 +231,34 @@ def _union(first: Points, second: Points) -> Points:
 
 
 def _choose(
-    problem: Problem, fitting: Fitting, fitted: Fitted, pool: Points, state: Approach
+    problem: Problem,
+    fitting: Fitting,
+    fitted: Fitted,
+    pool: Points,
+    heights: Heights,
+    sizes: Sequence[int],
+    is_open: bool,
 ) -> Chosen:
     model = problem.model
-    assert is_structured(model) and fitted.sums is not None
+    assert is_structured(model)
     space = ArrowSpace(model, fitted.gaussian, fitting.prior)
     total = space.total_of(fitted.gaussian.whitened_sums(fitted.sums)).element
-    sizes = _ladder(state, problem) if state.open else state.sizes
-    answers = _pursued(space, pool, total, sizes)
-    promises = tuple(half_square(total - element_of(space, points)) for points in answers)
-    number = 0 if state.open else len(sizes) - 1
-    return Chosen(tuple(sizes), state.open, tuple(answers), promises, number)
+    answers = pursued(space, pool, total, sizes)
+    promises = [judged(heights, model, one) for one in answers]
+    more = [k for k, size in enumerate(sizes) if sees_more(model.structure.num_matched, size)]
+    others = by_draws(heights, space, total, pool, [sizes[k] for k in more]) if more else []
+    for k, other in zip(more, others, strict=True):
+        promise = judged(heights, model, other)
+        if promise.value < promises[k].value:
+            answers[k], promises[k] = other, promise
+    number = 0 if is_open else len(sizes) - 1
+    return Chosen(tuple(sizes), is_open, tuple(answers), tuple(promises), number)
 
 
-def _pursued(
-    space: ArrowSpace, pool: Points, total: Array, sizes: Sequence[int]
-) -> list[WeightedPoints]:
-    """Points of each size: one by one where they are few, else a batch of all groups at a time."""
-    if max(sizes) <= ONE_BY_ONE:
-        choices = orthogonal_pursuit(space, pool.rows, total, sizes, overshoot=2.0)
-        return [pool.take(choice.taken).weighted(choice.weights) for choice in choices]
-    units, lengths = GroupedVectors.of(space, _embedded(space, pool), total)
-    if not np.any(lengths > 0.0):
-        raise no_direction()
-    return [
-        pool.take(choice.taken).weighted(choice.weights / lengths[choice.taken])
-        for choice in grouped_pursuit(units, sizes)
-    ]
-
-
-def _embedded(space: ArrowSpace, pool: Points) -> Grouped:
-    """The vectors of the pool, some thousand rows at a time."""
-    parts = [
-        space.embed(pool.rows.take(slice(first, first + 4096)))
-        for first in range(0, pool.indices.size, 4096)
-    ]
-    return Grouped(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-
-def _ladder(state: Approach, problem: Problem) -> tuple[int, ...]:
+def _ladder(goal: int, num_rows: int) -> tuple[int, ...]:
     """Sizes to try where none was asked for, up to what matches every quadratic and beyond."""
-    largest = min(int(1.5 * state.sizes[-1]), problem.data.num_rows)
-    size, sizes = max(1, state.sizes[-1] // 5), list[int]()
+    largest = min(int(1.5 * goal), num_rows)
+    size, sizes = max(1, goal // 5), list[int]()
     while size < largest:
         sizes.append(size)
         size = max(size + 1, int(ENLARGED * size))
@@ -287,7 +271,10 @@ def _next_size(state: Chosen) -> tuple[Chosen, Info]:
 
 
 def _info(state: Chosen, number: int) -> Info:
-    kl = Estimate(state.promises[number], 0.0)
+    kl = state.promises[number]
     if number < len(state.sizes) - 1:
         return Info(kl)
-    return Info(kl, f"chosen at size {state.answers[number].size}")
+    size = state.answers[number].size
+    if size < state.sizes[number]:
+        return Info(kl, f"{size} rows match all that rows say; more would not lower KL")
+    return Info(kl, f"chosen at size {size}")

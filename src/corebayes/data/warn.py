@@ -6,9 +6,13 @@ import sys
 import warnings
 
 
-def warn(message: str) -> None:
+class ToleranceWarning(UserWarning):
+    """A coreset was not certified at the `tol` that was asked for."""
+
+
+def warn(message: str, category: type[UserWarning] = UserWarning) -> None:
     """Warn at the first frame that is not of this package."""
     level, frame = 1, sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None and str(frame.f_globals.get("__name__")).startswith("corebayes"):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

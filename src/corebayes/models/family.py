@@ -4,7 +4,39 @@
 
 The first predictors have all columns of X (one for most families, K − 1 for K categories); the
 others are constants that the rows share, each on the whole line (a logarithm, log odds, or as it
-is). Constants that are given a number are known; the others are parameters like β.
+is). Constants that are given a number are known; the others are parameters like β. This family is
+complete:
+
+    @dataclass(frozen=True, kw_only=True, eq=False)
+    class LogisticNoiseRegression(Family):
+        '''y = η + width·z, z logistic: ℓ = −log width + z − 2 log(1 + eᶻ).'''
+
+        command_line = {"logistic-noise": {}}
+
+        width: float | None = None
+
+        @property
+        def learnable(self):
+            return (Constant("width", HalfStudentT(4.0, 1.0)),)
+
+        def log_likelihood(self, at, row):
+            eta, u = at
+            z = (row["y"] - eta) * np.exp(-u)
+            return z - u - 2.0 * np.logaddexp(0.0, z)
+
+        def jet(self, at, row, order=2):
+            eta, u = at
+            inverse = np.exp(-u)
+            z = (row["y"] - eta) * inverse
+            slope, bend = -np.tanh(0.5 * z), -0.5 / np.cosh(0.5 * z) ** 2
+            second = (
+                (bend * inverse**2,),
+                ((slope + z * bend) * inverse, z * (slope + z * bend)),
+            )
+            return Jet(self.log_likelihood(at, row), (-slope * inverse, -1.0 - z * slope), second)
+
+        def check_target(self, y, lowest):
+            return ~np.isfinite(y), "targets must be finite numbers"
 """
 
 from __future__ import annotations

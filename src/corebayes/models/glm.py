@@ -7,7 +7,7 @@ ask of it is on the class too, where it is there: names on the command line, a c
 line of Stan, the distribution in NumPyro and PyMC. This one is complete:
 
     @dataclass(frozen=True, kw_only=True, eq=False)
-    class ExponentialRegression(GLM):
+    class RateRegression(GLM):
         '''Waiting times with rate exp(η): ℓ = η − y exp(η).'''
 
         def log_density(self, eta, y, out):
@@ -146,6 +146,18 @@ class GLM(Family):
     def own_target(self, y: Array) -> Array:
         """The same of any targets."""
         return y
+
+    def row(self, block: Block) -> Row:
+        """What the family sees of rows beside their predictors, (n, 1)."""
+        return {"y": block.y[:, None]} if "y" in block.fields else {}
+
+    def predictors(self, draws: Array, block: Block) -> tuple[Array, ...]:
+        """All predictors of the family at draws (S, d): η (n, S), then the known constants."""
+        constants = ((one, self.known(one)) for one in self.learnable)
+        known = (
+            np.full((1, 1), one.on_line(value)) for one, value in constants if value is not None
+        )
+        return (self.design(block) @ draws.T, *known)
 
     def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
         eta = np.matmul(self.design(block), draws.T, out=out)

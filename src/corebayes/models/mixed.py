@@ -141,11 +141,7 @@ class MixedRegression(MixedDesign):
     def predictors(self, draws: Array, block: Block) -> tuple[Array, ...]:
         """All predictors of the family at draws (S, d): the linear ones (n, S), with the offset,
         and the constants (1, S) or (1, 1). Cost: n·S·(p + effects of a row)."""
-        fixed, groups, offset = self.fixed_design(block), self.groups(block), self.offset(block)
-        etas = [
-            fixed @ draws[:, self.coefficients(number)].T
-            for number in range(len(self.family.linear))
-        ]
+        groups, etas = self.groups(block), self.fixed_predictors(draws, block)
         parts = zip(self.terms, self.structure.terms, self.effect_columns(block), strict=True)
         for place, (term, effects, columns) in enumerate(parts):
             for number, effect in enumerate(self.effects_of(term)):
@@ -153,10 +149,14 @@ class MixedRegression(MixedDesign):
                 if effect.name != ONE:
                     own *= columns[:, number, None]
                 etas[effect.predictor] += own
-        if offset is not None:
-            for eta in etas:
-                eta += offset[:, None]
         return self.complete(etas, self.learned_at(draws))
+
+    def fixed_predictors(self, draws: Array, block: Block) -> list[Array]:
+        """The linear predictors without effects, with the offset, (n, S) each."""
+        fixed, offset = self.fixed_design(block), self.offset(block)
+        slices = map(self.coefficients, range(len(self.family.linear)))
+        etas = [fixed @ draws[:, own].T for own in slices]
+        return etas if offset is None else [eta + offset[:, None] for eta in etas]
 
     def learned_at(self, draws: Array) -> list[Array]:
         """The learned constants at draws, (1, S) each."""

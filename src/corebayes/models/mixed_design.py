@@ -271,9 +271,10 @@ class MixedDesign:
 
     def row(self, block: Block) -> Row:
         """What the family sees of rows beside their predictors, (n, 1) each."""
-        places = self.row_places
-        columns = {name: block.X[:, place, None] for name, place in places.items()}
-        return {"y": block.y[:, None], **columns}
+        columns = {name: block.X[:, place, None] for name, place in self.row_places.items()}
+        # Rows that are to be predicted have no target.
+        targets = {"y": block.y[:, None]} if "y" in block.fields else {}
+        return {**targets, **columns}
 
     @cached_property
     def row_names(self) -> dict[str, str]:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from corebayes.models import GLM, MixedRegression
+from corebayes.models.categories import CategoryRegression
 from corebayes.models.groups import ONE
-from corebayes.predict.families import drawn, expected
 from corebayes.types import Array, Block, Rng
 
 
@@ -36,22 +36,26 @@ class RegressionPredictive:
 
     def predict(self, rng: Rng, block: Block) -> tuple[Array, Array]:
         """Means and draws of y, each (n, S). Cost: n·S·d flops and n·S draws."""
-        family, predictors = self._predictors(block)
-        return expected(family, *predictors), drawn(rng, family, *predictors)
-
-    def _predictors(self, block: Block) -> tuple[GLM, tuple[Array, ...]]:
         model = self.model
         if isinstance(model, GLM):
-            return model, (model.design(block) @ self.theta.T,)
-        eta = model.fixed_design(block) @ self.theta[:, : model.num_fixed].T
-        for effects, columns in self._effects(block):
-            eta += effects * columns[:, None]
-        if model.learned is None:
-            return model.family, (eta,)
-        return model.family, (eta, self.theta[None, :, model.num_fixed])
+            family, row, at = model, model.row(block), model.predictors(self.theta, block)
+        else:
+            family, row, at = model.family, model.row(block), self._predictors(model, block)
+        means, draws = family.mean(at, row), family.draw(rng, at, row)
+        if isinstance(family, CategoryRegression):
+            # Of categories the mean has the probabilities: here the mean of their numbers.
+            means = means @ np.array(family.labels)
+        return means, draws
 
-    def _effects(self, block: Block) -> Iterator[tuple[Array, Array]]:
-        """Effects (n, S) of each row's groups, and what they are multiplied with, (n,)."""
+    def _predictors(self, model: MixedRegression, block: Block) -> tuple[Array, ...]:
+        etas = model.fixed_predictors(self.theta, block)
+        for effects, columns, number in self._effects(block):
+            etas[number] += effects * columns[:, None]
+        return model.complete(etas, model.learned_at(self.theta))
+
+    def _effects(self, block: Block) -> Iterator[tuple[Array, Array, int]]:
+        """Effects (n, S) of each row's groups, what they are multiplied with, (n,), and the linear
+        predictor that they are added to."""
         model: Any = self.model
         scales = iter(model.structure.scales.tolist())
         columns = model.effect_columns(block)
@@ -62,14 +66,15 @@ class RegressionPredictive:
             new = np.flatnonzero(values[positions] != codes)
             if new.size:
                 self.new_groups.setdefault(term.group, set()).update(codes[new].tolist())
-            for effect, name in enumerate(term.effects):
+            for effect, (name, number, _, _) in enumerate(model.effects_of(term)):
                 result = self.theta[:, own.positions[:, effect]].T[positions]
                 tau = np.exp(self.theta[:, next(scales)])
                 for code in np.unique(codes[new]):
                     # A function of the group alone, whichever block its rows are in.
                     rng = np.random.default_rng([self.seed, place, effect, *_words(code)])
                     result[codes == code] = tau * rng.standard_normal(self.num_draws)
-                yield result, np.ones(len(block)) if name == ONE else columns[place][:, effect]
+                own_column = np.ones(len(block)) if name == ONE else columns[place][:, effect]
+                yield result, own_column, number
 
 
 def _words(code: float) -> list[int]:

@@ -17,11 +17,11 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def say(self, text: str | None) -> None:
-        """Some lines before the first step, such as the model with its priors."""
-
     def show(self, size: int, kl: Estimate | None, rows_per_second: float) -> None:
         """How far it is."""
+
+    def note(self, text: str) -> None:
+        """One line above the bar."""
 
 
 class Bar(Progress):
@@ -53,9 +53,8 @@ class Bar(Progress):
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def say(self, text: str | None) -> None:
-        if text is not None:
-            self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
+    def note(self, text: str) -> None:
+        self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def show(self, size: int, kl: Estimate | None, rows_per_second: float) -> None:
         self._bar.update(

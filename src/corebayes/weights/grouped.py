@@ -15,7 +15,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from corebayes.tangent.arrow.space import ArrowSpace, Grouped, GroupedElement
+from corebayes.tangent.arrow.coordinates import GroupedElement
+from corebayes.tangent.arrow.space import ArrowSpace, Grouped
 from corebayes.types import Array, Indices
 
 # Added to the squared length, one, of every vector: more vectors of a group than coordinates of its

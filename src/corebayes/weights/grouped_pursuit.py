@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from corebayes.deadline import check_time
-from corebayes.tangent.arrow.space import GroupedElement
+from corebayes.tangent.arrow.coordinates import GroupedElement
 from corebayes.types import Array, Indices
 from corebayes.weights.grouped import GroupedVectors, Solver
 from corebayes.weights.pursuit import Choice

@@ -12,6 +12,9 @@ from corebayes.types import Array, Indices
 
 # One vector of so many leaves at a time.
 SHARE = 100
+# 1 / K_ii is the squared distance of a unit vector from the others' span: below a millionth of it
+# the inverse has lost half of its digits. What is then added to the squared lengths.
+NEARLY_DEPENDENT, DAMPING = 1e7, 1e-8
 
 
 class Kept(NamedTuple):
@@ -34,6 +37,11 @@ def prune(gram: Array, values: Array, sizes: Collection[int]) -> dict[int, Kept]
     if values.size <= min(sizes):
         return {size: Kept(np.arange(values.size), values) for size in sizes}
     inverse: Array = np.asarray(np.linalg.inv(gram), dtype=np.float64)
+    if not np.diag(inverse).max() < NEARLY_DEPENDENT:
+        # Round-off would decide who leaves: weights that are damped where nothing holds them.
+        damped = gram + np.diag(np.full(values.size, DAMPING))
+        inverse = np.asarray(np.linalg.inv(damped), dtype=np.float64)
+        values = inverse @ (gram @ values)
     positions = np.arange(values.size)
     kept: dict[int, Kept] = {}
     for size in sorted(sizes, reverse=True):

@@ -58,14 +58,16 @@ class Looked(NamedTuple):
     pool: Pool | None
     counts: Array
     """Σ c of each group of the main term."""
+    heights: Array | None
+    """Σ c f at each of the draws."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupLook:
     """One pass: sums of the rows' expected derivatives under a Gaussian, and candidates.
 
-    Without a Gaussian candidates are uniform within groups and there are no sums. Cost: N·p² flops
-    and a sort of the candidates for every block.
+    Without a Gaussian candidates are uniform within groups and there are no sums. Cost: N·p² flops,
+    N·S potentials, and a sort of the candidates for every block.
     """
 
     model: StructuredModel
@@ -74,6 +76,8 @@ class GroupLook:
     per_group: tuple[int, ...] | None
     """Candidates of every group of each term; None for no candidates."""
     seed: int
+    draws: Array | None = None
+    """(S, d): where the potentials are summed as well."""
 
     @property
     def width(self) -> int:
@@ -87,7 +91,10 @@ class GroupLook:
         split = self.layout.split(self.model, block)
         counted = block.multiplicity()
         counts = np.bincount(split.groups, counted, self.layout.num_groups).astype(np.float64)
-        sums, lengths = None, None
+        sums, lengths, heights = None, None, None
+        if self.draws is not None:
+            with np.errstate(over="ignore"):
+                heights = self.model.sum_potentials(self.draws, block, block.counts)
         if self.gaussian is not None:
             whitened = self.gaussian.whiten(split)
             jets = expected(self.model, block, self.gaussian, whitened)
@@ -99,7 +106,7 @@ class GroupLook:
             lengths = np.einsum("nk,nkj,nj->n", jets.first, covariance, jets.first)
             lengths += 0.5 * np.einsum("nkj,njk->n", bent, bent)
         if self.per_group is None:
-            return Looked(sums, None, counts)
+            return Looked(sums, None, counts, heights)
         keys = _exponentials(numbers, self.seed)
         if lengths is not None:
             with np.errstate(divide="ignore"):
@@ -107,7 +114,7 @@ class GroupLook:
         keys[counted <= 0.0] = np.inf
         groups = np.asarray(self.model.touch(block).groups, dtype=np.int64)
         pool = Pool(Points(numbers, block), keys, groups)
-        return Looked(sums, pool.kept(self.per_group), counts)
+        return Looked(sums, pool.kept(self.per_group), counts, heights)
 
     def merge(self, first: Looked, second: Looked) -> Looked:
         sums, pool = first.sums, first.pool
@@ -115,7 +122,10 @@ class GroupLook:
             sums = sums.plus(second.sums)
         if pool is not None and second.pool is not None and self.per_group is not None:
             pool = pool.append(second.pool).kept(self.per_group)
-        return Looked(sums, pool, first.counts + second.counts)
+        heights = first.heights
+        if heights is not None and second.heights is not None:
+            heights = heights + second.heights
+        return Looked(sums, pool, first.counts + second.counts, heights)
 
 
 def _rank(keys: Array, groups: Indices) -> Indices:

@@ -1,0 +1,164 @@
+"""The tangent space of a mixed model where pairs of wide parameters are too many to write down.
+
+Crossed terms with hundreds of groups have tens of thousands of pairs of wide parameters, and a row
+has a coordinate for each. Rows are then known by their predictors a and e in whitened coordinates
+alone: with K = a aʹᵀ, and e eʹᵀ added for rows of one group,
+
+    ⟨g, gʹ⟩ = c₁ᵀ K c₁ʹ + ½ tr (C₂ K C₂ʹ Kᵀ) + c₃ c₃ʹ (e·eʹ)³ / 6.
+
+Only single elements, totals and residuals, have all their coordinates.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from corebayes.arrow.expectation import expected
+from corebayes.arrow.layout import Split
+from corebayes.arrow.sums import Expected, arrow_sums
+from corebayes.tangent.arrow.coordinates import ArrowCoordinates
+from corebayes.types import Array, Block, Indices
+
+# Rows that are embedded, combined or projected at a time.
+ROWS_AT_ONCE = 2_048
+
+
+class Ridges(NamedTuple):
+    """Rows by their predictors in whitened coordinates, and their expected derivatives."""
+
+    wide: Array
+    """(n, k, p): a."""
+    own: Array
+    """(n, k, q): e."""
+    first: Array
+    """(n, k)."""
+    second: Array
+    """(n, k, k)."""
+    third: Array
+    """(n,); zero with several predictors."""
+    groups: Indices
+
+
+class ImplicitSpace(ArrowCoordinates):
+    """The polynomials of `ArrowSpace`, with rows that are never written out.
+
+    Cost of inner products: n·m·k²·p flops; of one with an element: n·k·p² flops.
+    """
+
+    @property
+    def width(self) -> int:
+        return 6 * self.model.num_predictors * self.layout.num_wide
+
+    def embed(self, block: Block, *, reuse: bool = False) -> Ridges:
+        """Cost: n·k·p numbers."""
+        parts = [self._embedded(block.take(part)) for part in _parts(len(block))]
+        return Ridges(*(np.concatenate(entries) for entries in zip(*parts, strict=True)))
+
+    def _embedded(self, block: Block) -> Ridges:
+        split = self.layout.split(self.model, block)
+        whitened = self.gaussian.whiten(split)
+        _, first, second, third = expected(self.model, block, self.gaussian, whitened)
+        third = np.zeros(len(block)) if third is None else third
+        return Ridges(whitened.wide, whitened.own, first, second, third, split.groups)
+
+    def take(self, vectors: Ridges, positions: Indices | slice) -> Ridges:
+        *numbers, groups = vectors
+        wide, own, first, second, third = (one[positions] for one in numbers)
+        return Ridges(wide, own, first, second, third, groups[positions])
+
+    def combine(self, vectors: Ridges, weights: Array) -> Array:
+        total = np.zeros(self.num_common + self.layout.num_groups * self.num_own)
+        for part in _parts(weights.size):
+            total += self._combined(self.take(vectors, part), weights[part])
+        return total
+
+    def _combined(self, vectors: Ridges, weights: Array) -> Array:
+        wide, own, first, second, third, groups = vectors
+        cubic = third if self._own_triples[3].size else None
+        jets = Expected(np.zeros(weights.size), first, second, cubic)
+        sums = arrow_sums(Split(wide, own, groups), jets, weights, self.layout.num_groups)
+        return self.total_of(sums).element
+
+    def project(self, vectors: Ridges, element: Array) -> Array:
+        common, own = self.in_parts(element)
+        i, j, scales = self._pairs
+        p = self.layout.num_wide
+        pairs = np.zeros((p, p))
+        pairs[i, j] = common[p:] * scales
+        parts = _parts(len(vectors.groups))
+        return np.concatenate(
+            [self._projected(self.take(vectors, part), common[:p], pairs, own) for part in parts]
+        )
+
+    def _projected(self, vectors: Ridges, single: Array, pairs: Array, own: Array) -> Array:
+        a, e, first, second, third, groups = vectors
+        p, q = self.layout.num_wide, self.layout.num_own
+        bent = np.matmul(second, a)
+        result = np.einsum("nk,nk->n", first, a @ single)
+        result += np.einsum("nkp,nkp->n", a @ pairs, bent)
+        if not q:
+            return result
+        missing = own[groups]
+        result += np.einsum("nk,nkq,nq->n", first, e, missing[:, :q])
+        i, j, scales = self._own_pairs
+        bent_own = np.matmul(second, e)
+        stop = q + i.size
+        result += np.einsum(
+            "nkf,nkf,nf->n", e[..., i], bent_own[..., j], missing[:, q:stop] * scales
+        )
+        beside = missing[:, stop : stop + q * p].reshape(-1, q, p)
+        result += np.einsum("nkq,nkq->n", e, np.matmul(bent, beside.transpose(0, 2, 1)))
+        i, j, k, scales = self._own_triples
+        if scales.size:
+            cubes = e[:, 0, i] * e[:, 0, j] * e[:, 0, k] * scales
+            result += third * np.einsum("nf,nf->n", cubes, missing[:, stop + q * p :])
+        return result
+
+    def squared_norms(self, vectors: Ridges) -> Array:
+        inner = np.matmul(vectors.wide, vectors.wide.transpose(0, 2, 1))
+        own = np.matmul(vectors.own, vectors.own.transpose(0, 2, 1))
+        bent = np.matmul(vectors.second, inner + own)
+        result = np.einsum("nk,nkj,nj->n", vectors.first, inner + own, vectors.first)
+        result += 0.5 * np.einsum("nkj,njk->n", bent, bent)
+        # Zero with several predictors, where there are no cubes.
+        return result + np.square(vectors.third) * own[:, 0, 0] ** 3 / 6.0
+
+    def gram(self, vectors: Ridges, others: Ridges | None = None) -> Array:
+        others = vectors if others is None else others
+        result = np.empty((vectors.groups.size, others.groups.size))
+        for part in _parts(len(result)):
+            result[part] = _inner(self.take(vectors, part), others)
+        return result
+
+
+def _inner(these: Ridges, others: Ridges) -> Array:
+    same = these.groups[:, None] == others.groups
+    num_predictors = these.first.shape[1]
+    result = np.zeros(same.shape)
+    # K_kj, for each pair of predictors (n, m)
+    inner = [
+        [
+            these.wide[:, k] @ others.wide[:, j].T + same * (these.own[:, k] @ others.own[:, j].T)
+            for j in range(num_predictors)
+        ]
+        for k in range(num_predictors)
+    ]
+    for k, j in np.ndindex(num_predictors, num_predictors):
+        result += np.outer(these.first[:, k], others.first[:, j]) * inner[k][j]
+        for i, m in np.ndindex(num_predictors, num_predictors):
+            pair = np.outer(these.second[:, k, i], others.second[:, j, m])
+            pair *= inner[k][j]
+            pair *= inner[i][m]
+            result += 0.5 * pair
+    if these.third.any():
+        cubes = (these.own[:, 0] @ others.own[:, 0].T) ** 3
+        result += same * np.outer(these.third, others.third) * cubes / 6.0
+    return result
+
+
+def _parts(num_rows: int) -> list[slice]:
+    return [
+        slice(first, first + ROWS_AT_ONCE) for first in range(0, max(num_rows, 1), ROWS_AT_ONCE)
+    ]

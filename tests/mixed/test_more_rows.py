@@ -1,0 +1,48 @@
+"""More rows than quadratics lower KL, and what a build says of KL is what a certificate finds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import corebayes as cb
+
+FAMILIES = {
+    "negative-binomial": cb.NegativeBinomialRegression(),
+    "student-t": cb.StudentTRegression(df=4.0),
+    "gaussian": cb.LinearRegression(),
+}
+
+
+def rows_of(name: str, num_rows: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    x = rng.gamma(1.5, size=num_rows) - 1.0
+    eta = 0.4 - 0.6 * x
+    if name == "negative-binomial":
+        y = rng.poisson(np.exp(eta) * rng.gamma(1.3, 1.0 / 1.3, size=num_rows))
+    else:
+        noise = (
+            rng.standard_t(4, size=num_rows) if name == "student-t" else rng.normal(size=num_rows)
+        )
+        y = eta + 0.7 * noise
+    return pd.DataFrame({"one": 1.0, "x": x, "y": y.astype(float)})
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("num_rows", [90, 3000])
+def test_asking_for_more_rows_gives_a_lower_kl(name, num_rows):
+    frame = rows_of(name, num_rows, seed=num_rows)
+    mixed = cb.MixedRegression(family=FAMILIES[name], terms=(), learned=cb.HalfNormal(5.0))
+    levels = []
+    for size in (10, 20, 45):
+        coreset = cb.build(mixed, frame, target="y", size=size, progress=False, seed=3)
+        found = cb.certify(coreset, frame, target="y", tol=0.02, seed=7)
+        assert found.certified, found
+        said, exact = coreset.trace[-1]["kl"], found.reverse_kl
+        if exact.value > 1e-7 and exact.value > 3.0 * exact.standard_error:
+            assert said / 3.0 < exact.value < 3.0 * said
+        if coreset.size < size:
+            assert "more would not lower KL" in coreset.reason and said < 1e-6
+        levels.append(said)
+    assert levels[1] < 1e-4
+    assert levels[1] < 0.1 * levels[0] or levels[1] < 1e-10
+    assert levels[2] < levels[1] or levels[1] < 1e-10
