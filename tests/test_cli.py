@@ -54,7 +54,7 @@ def call(folder, capsys):
     return call
 
 
-BUILD = "--model logistic --intercept --size 8 --seed 3 --out coreset.parquet"
+BUILD = "--model logistic --intercept --prior-sd 1 --size 8 --seed 3 --out coreset.parquet"
 SOURCES = {
     "rows.parquet": "--target y --features a,b --counts n",
     "rows.csv": "--target y --counts n",

@@ -39,7 +39,7 @@ def call(table, capsys):
     return call
 
 
-OPTIONS = "--target delayed --model logistic --size 15 --seed 3 --out coreset.parquet"
+OPTIONS = "--target delayed --model logistic --prior-sd 1 --size 15 --seed 3 --out coreset.parquet"
 
 
 @pytest.mark.parametrize("rows", ["rows", "rows/*.parquet"])
