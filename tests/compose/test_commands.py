@@ -49,7 +49,8 @@ def test_repeated_rows_are_remembered(call):
     X = np.tile([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], (200, 1))
     y = (np.random.default_rng(0).random(600) < 0.4).astype(float)
     np.savez("few.npz", X=X, y=y)
-    line = "build few.npz --model logistic --prior-sd 1 --size 4 --duplicates count --out f.parquet --json"
+    line = "build few.npz --model logistic --prior-sd 1 --size 4 --duplicates count"
+    line += " --out f.parquet --json"
     code, out, _ = call(line)
     assert code == 0 and json.loads(out)["num_rows"] == 6
     assert json.loads(out)["total_count"] == 600

@@ -42,7 +42,7 @@ def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     >>> import jax, numpy as np, numpyro, corebayes as cb
     >>> from numpyro.infer import MCMC, NUTS
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> coreset = cb.build(cb.LinearRegression(), (X, X @ [1.0, -2.0]), size=5, seed=0)
+    >>> coreset = cb.build(cb.LinearRegression(noise_sd=1.0), (X, X @ [1.0, -2.0]), size=5)
     >>> numpyro.enable_x64()
     >>> mcmc = MCMC(NUTS(cb.to_numpyro(coreset)), num_warmup=200, num_samples=200,
     ...             progress_bar=False)
