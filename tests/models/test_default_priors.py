@@ -101,6 +101,7 @@ def test_any_column_has_a_proper_prior(column):
     assert "means of all columns" in model.priors()[2][1]
 
 
+@pytest.mark.filterwarnings("ignore:column")
 def test_one_row_has_priors():
     data = open_rows((np.array([[3.0]]), np.array([5.0])))
     model = cb.LinearRegression(intercept=True).bind(data)

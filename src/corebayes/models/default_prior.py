@@ -29,7 +29,8 @@ from corebayes.models.stated_prior import DEFAULT, GIVEN, Stated, StatedPriors
 # Deviations of the target, or units of η, for a deviation of the column.
 WIDTH = 2.5
 # A prior's sd is squared and inverted: no number may leave what float64 has.
-SMALLEST, LARGEST = 1e-140, 1e140
+SMALLEST, LARGEST = 1e-90, 1e90
+LARGEST_MEAN = 1e60
 INTERCEPTS = ("Intercept", "intercept")
 
 
@@ -80,12 +81,14 @@ def _from_moments(
         if name in chosen:
             prior, source = chosen[name], GIVEN
         elif place == intercept:
-            middle = family.predictor_of_mean(target, moments.count) - offset
-            prior, source, centred = Normal(rounded(middle), _width(unit, 1.0)), DEFAULT, place
+            expected = family.predictor_of_mean(target, moments.count) - offset
+            prior, source, centred = Normal(rounded(expected), _width(unit, 1.0)), DEFAULT, place
         else:
             size = deviations[place] or abs(means[place])
             prior, source = Normal(0.0, _width(unit, size)), DEFAULT
-        entries.append(Stated(name, prior, source, means[place]))
+        # What cannot be squared has no middle either.
+        middle = means[place] if abs(means[place]) < LARGEST_MEAN else 0.0
+        entries.append(Stated(name, prior, source, middle))
     return entries, centred
 
 
