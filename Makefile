@@ -1,5 +1,5 @@
 # make setup   create .venv with pinned versions (once; both commands below do it)
-# make demo    compress 1,000,000 rows, sample, certify, draw demo/demo.png
+# make demo    compress a GLM and a mixed model, sample, certify, draw two pictures in demo/
 # make test    lint, format check, types, tests
 # make test-slow   the tests marked slow, which take some seven minutes more
 # make docs    run the tutorials and write the site to build/docs

@@ -6,17 +6,16 @@
     python -m benchmarks.mixed --no-full             without NUTS on all rows
 
 KL is measured at NUTS draws of the coreset with all rows, scales free. Times are CPU seconds of
-this process. NUTS on all rows is our own sampler on the same model, its time scaled up from that of
-some gradients to the steps that the coreset's draws took; it says so.
+this process. NUTS on all rows is nutpie on the PyMC model of all rows, in the same run, stopped
+after `--full-seconds` of sampling; its time is then scaled up by gradients to as many draws as the
+coreset's, which the line says.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,8 +24,11 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import numpy as np  # noqa: E402
+from benchmarks.full_nuts import nutpie_on_all_rows  # noqa: E402
+from benchmarks.posteriordb.checkout import data_of  # noqa: E402
 
 import corebayes as cb  # noqa: E402
+from corebayes.build.groups import all_rows  # noqa: E402
 from corebayes.rows import open_rows  # noqa: E402
 from corebayes.samplers.nuts import NUTS  # noqa: E402
 from corebayes.samplers.posterior import Posterior  # noqa: E402
@@ -162,12 +164,10 @@ def election(folder: Path) -> Case:
 
 
 def posteriordb(folder: Path, name: str) -> dict[str, Any]:
-    for place in (folder, folder / "data", folder / "posterior_database" / "data" / "data"):
-        path = place / f"{name}.json.zip"
-        if path.exists():
-            with zipfile.ZipFile(path) as archive:
-                return json.loads(archive.read(archive.namelist()[0]))
-    raise SystemExit(f"there is no {name}.json.zip in {folder}")
+    data = data_of(folder, name)
+    if data is None:
+        raise SystemExit(f"there is no {name}.json.zip in {folder}")
+    return data
 
 
 CASES: dict[str, Callable[[int], Case]] = {
@@ -181,7 +181,7 @@ CASES: dict[str, Callable[[int], Case]] = {
 }
 
 
-def measure(name: str, case: Case, seed: int, full: bool) -> bool:
+def measure(name: str, case: Case, seed: int, full_seconds: float) -> bool:
     rows, bar = case.rows(), case.bar
     began = time.process_time()
     coreset = cb.build(case.model, rows, size=bar.size, seed=seed, progress=False)
@@ -211,8 +211,8 @@ def measure(name: str, case: Case, seed: int, full: bool) -> bool:
         f"R̂ {drawn.max_rhat:.3f}",
         flush=True,
     )
-    if full:
-        compare_with_all_rows(coreset, rows, drawn, sampled)
+    if full_seconds > 0.0:
+        compare_with_all_rows(coreset, rows, drawn, sampled, full_seconds, seed)
     return bool(good)
 
 
@@ -222,20 +222,24 @@ def sample(coreset: Any, seed: int) -> Any:
     return sampler.draw(np.random.default_rng(seed), posterior, CHAINS * DRAWS).diagnosed()
 
 
-def compare_with_all_rows(coreset: Any, rows: Any, drawn: Any, sampled: float) -> None:
-    """Gradients of all rows for a short run, scaled up to the steps that the coreset's took."""
-    block = rows.take(np.arange(rows.num_rows))
-    everything = Posterior(coreset.model, block, block.multiplicity())
-    theta = drawn.flat[-1]
-    began = time.process_time()
-    for _ in range(3):
-        everything.gradient(theta)
-    per_gradient = (time.process_time() - began) / 3.0
+def compare_with_all_rows(
+    coreset: Any, rows: Any, drawn: Any, sampled: float, limit: float, seed: int
+) -> None:
+    """nutpie on all rows; if it is stopped, its gradients scaled up to the steps that the coreset's
+    draws took."""
+    everything = all_rows(coreset.model, rows)
+    run = nutpie_on_all_rows(
+        everything, seed=seed, tune=TUNE, draws=DRAWS, chains=CHAINS, limit=limit
+    )
     steps = float(drawn.stats["n_steps"].mean()) * CHAINS * (DRAWS + TUNE)
-    estimate = steps * per_gradient
+    number = max(run.num_gradients, 1)
+    each = run.sampling / number
+    estimate = run.seconds - run.sampling + steps * each if run.stopped else run.seconds
+    how = f"extrapolated from {number:,} gradients to {steps:,.0f}" if run.stopped else "measured"
     print(
-        f"      all rows: a gradient takes {1e3 * per_gradient:.1f} ms, so as many steps take "
-        f"{estimate:,.0f} s (extrapolated), {estimate / sampled:,.0f} times as long",
+        f"      all rows: nutpie on the PyMC model, {1e3 * each:.1f} ms a gradient, "
+        f"{CHAINS} × {DRAWS} draws in {estimate:,.0f} s ({how}), "
+        f"{estimate / sampled:,.0f} times as long as on the coreset",
         flush=True,
     )
 
@@ -245,6 +249,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help=", ".join(CASES))
     parser.add_argument("--posteriordb", type=Path)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--full-seconds", type=float, default=60.0)
     parser.add_argument("--no-full", action="store_true")
     arguments = parser.parse_args()
     cases: dict[str, Callable[[int], Case]] = {
@@ -253,8 +258,9 @@ def main() -> None:
     if arguments.posteriordb is not None:
         cases["radon_all"] = lambda _: radon(arguments.posteriordb)
         cases["election88"] = lambda _: election(arguments.posteriordb)
+    full_seconds = 0.0 if arguments.no_full else arguments.full_seconds
     results = [
-        measure(name, make(arguments.seed), arguments.seed, not arguments.no_full)
+        measure(name, make(arguments.seed), arguments.seed, full_seconds)
         for name, make in cases.items()
     ]
     print(f"{sum(results)} of {len(results)} pass")

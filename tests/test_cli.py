@@ -277,8 +277,14 @@ def test_demo_writes_its_figure_and_its_numbers(call, folder):
     assert 0.9 < report["comparison"]["smallest_sd_ratio"] < 1.1
     assert report["comparison"]["laplace_kl"] < 0.02
     assert re.search(r"2,000 rows became (5\d|60) weighted rows", err)
-    png = (folder / "demo" / "demo.png").read_bytes()
-    assert png.startswith(b"\x89PNG") and len(png) < 150_000
+    mixed = report["mixed"]
+    assert mixed["certificate"]["certified"] and mixed["size"] <= 16 < mixed["num_rows"] == 2000
+    # NUTS on all rows, of 400 draws, is the noisier of the two.
+    assert mixed["comparison"]["largest_mean_difference_in_sd"] < 0.35
+    assert 0.85 < mixed["comparison"]["median_sd_ratio"] < 1.15
+    for name in ("demo.png", "demo-mixed.png"):
+        png = (folder / "demo" / name).read_bytes()
+        assert png.startswith(b"\x89PNG") and len(png) < 150_000
 
 
 @pytest.mark.parametrize("kill", ["SIGINT", "SIGTERM"])

@@ -125,3 +125,20 @@ def test_a_formula_with_group_terms(call, table):
         "--out other.parquet"
     )
     assert code == 2 and "group_sd is for formulas with group terms" in err
+
+
+@pytest.mark.slow
+def test_whole_groups_are_units(call, table):
+    groups = np.random.default_rng(5).integers(0, 24, size=NUM_ROWS)
+    pyarrow.csv.write_csv(table.append_column("g", pa.array(groups)), "grouped.csv")
+    command = "build grouped.csv --model bernoulli --formula delayed~a+(1|g) --out groups.parquet"
+    code, out, err = call(f"{command} --unit group --size 10")
+    assert code == 0 and "10 of 24 groups are in groups.parquet" in out, err
+    assert isinstance(cb.load("groups.parquet"), cb.GroupCoreset)
+    code, out, err = call("sample groups.parquet --draws 100 --json")
+    assert code == 0, err
+    assert [one["name"] for one in json.loads(out)["parameters"]] == ["Intercept", "a", "1|g_sigma"]
+    code, out, err = call("certify groups.parquet grouped.csv --tol 0.05")
+    assert code == 0 and "10 of 24 groups" in out, err
+    code, out, err = call(f"{command} --rows-per-group 8 --json")
+    assert code == 0 and json.loads(out)["size"] <= 8 * 24, err

@@ -59,7 +59,7 @@ def test_every_dependency_of_every_extra_is_pinned():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pinned = {
         re.split("==", line)[0].lower().replace("_", "-")
-        for name in ("lock.txt", "docs.txt")
+        for name in ("lock.txt", "docs.txt", "peers.txt")
         for line in (ROOT / "requirements" / name).read_text().split()
     }
     extras = project["optional-dependencies"].values()

@@ -21,21 +21,33 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def test_the_first_example_runs(tmp_path, monkeypatch, capsys):
+def test_the_examples_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    program, mixed = blocks("python")
-    assert program.count("100_000") == 2 and len(program.splitlines()) <= 16
+    mixed, priors = blocks("python")
     names: dict = {}
-    exec(program.replace("100_000", "2_000"), names)
+    assert mixed.count("100_000") == 3
+    exec(mixed.replace("100_000", "20_000"), names)
     coreset = cb.load("coreset.parquet")
     assert np.array_equal(coreset.weights, names["coreset"].weights)
-    means = names["posterior"].posterior["beta"].mean(("chain", "draw")).values
-    assert np.allclose(means, [0.5, -1.0, 0.3, 0.0, 0.8], atol=0.25)
-    assert "of the full posterior" in capsys.readouterr().out
-    exec(mixed.replace("100_000", "20_000"), names)
-    assert names["coreset"].size <= 200
+    assert coreset.size <= 200 and len(names["kept"]) == coreset.size
     printed = capsys.readouterr().out
     assert "of the full posterior" in printed and "shared parameters" in printed
+    assert abs(float(names["posterior"].posterior["distance"].mean()) - 0.4) < 0.1
+    assert priors.count("100_000") == 1 and "20.0, 50)" in priors
+    exec(priors.replace("100_000", "5_000").replace("20.0, 50)", "20.0, 3)"), names)
+    means = names["refit"].posterior["beta"].mean(("chain", "draw")).values
+    assert np.allclose(means, [0.3, -0.2, 0.1, 0.0, 0.5], atol=0.1)
+
+
+def test_the_table_of_peers_is_that_of_its_page():
+    """What `python -m benchmarks.peers` wrote, in both places."""
+    page = (ROOT / "docs" / "peers.md").read_text()
+    tables = [
+        re.search(r"<!-- peers -->\n(.*?)<!-- end of peers -->", text, re.DOTALL)
+        for text in (README, page)
+    ]
+    assert tables[0] is not None and tables[1] is not None
+    assert tables[0][1] == tables[1][1] and "corebayes" in tables[0][1]
 
 
 def test_the_command_line_example_runs(tmp_path, monkeypatch, capsys):
@@ -67,7 +79,8 @@ def test_every_extra_is_explained():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for extra in set(project["optional-dependencies"]) - {"dev", "all"}:
         assert f"| `{extra}` |" in README
-    assert (ROOT / "docs" / "images" / "demo.png").stat().st_size < 150_000
+    for name in ("demo.png", "demo-mixed.png"):
+        assert (ROOT / "docs" / "images" / name).stat().st_size < 150_000
 
 
 def test_named_things_exist():

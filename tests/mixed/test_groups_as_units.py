@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import stats
 from scipy.integrate import dblquad, quad
 
 import corebayes as cb
+from corebayes.coreset import CorruptFile
 from corebayes.models.marginal import MarginalRegression
 from corebayes.rows import open_rows
 from corebayes.samplers.posterior import Posterior
@@ -180,6 +182,52 @@ def test_a_dozen_groups_stand_for_sixty(built):
     assert f"{coreset.size} of 60 groups" in certificate.verdict
 
 
+def test_a_saved_coreset_of_groups_comes_back(built, tmp_path):
+    frame, coreset = built
+    coreset.save(tmp_path / "groups.parquet")
+    loaded = cb.load(tmp_path / "groups.parquet")
+    assert isinstance(loaded, cb.GroupCoreset)
+    assert repr(loaded) == repr(coreset) and loaded.provenance["unit"] == "g"
+    np.testing.assert_array_equal(loaded.indices, coreset.indices)
+    np.testing.assert_array_equal(loaded.weights, coreset.weights)
+    draws = np.random.default_rng(0).normal(0.0, 0.3, (4, 3))
+    np.testing.assert_array_equal(
+        loaded.model.potentials(draws, loaded.rows), coreset.model.potentials(draws, coreset.rows)
+    )
+    ours, theirs = (cb.group_effects(one, draws, groups=[3])["1|g"] for one in (loaded, coreset))
+    np.testing.assert_array_equal(ours, theirs)
+    certificate = cb.certify(loaded, frame, target="y", tol=1e-3, draws=250)
+    assert certificate.certified, certificate
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"indices": [0, 60]},
+        {"indices": [3, 1]},
+        {"indices": [0.5, 1.0]},
+        {"weights": [1.0, -1.0]},
+        {"weights": [1.0]},
+        {"num_nodes": 10_000},
+        {"reason": None},
+    ],
+)
+def test_a_strangers_groups_are_refused(built, tmp_path, change):
+    groups = {"indices": [0, 1], "weights": [1.0, 2.0], "num_nodes": 9, "reason": ""} | change
+    level_one = built[1].level_one
+    forged = replace(level_one, provenance={**level_one.provenance, "groups": groups})
+    forged.save(tmp_path / "forged.parquet")
+    with pytest.raises(CorruptFile):
+        cb.load(tmp_path / "forged.parquet")
+
+
+def test_as_few_groups_as_can_be_certified(built):
+    frame = built[0].head(6000)
+    coreset = cb.build(mixed("logistic"), frame, target="y", unit="group", tol=0.01, progress=False)
+    assert coreset.reason.startswith("certified") and coreset.size <= 20
+    assert cb.certify(coreset, frame, target="y", tol=0.01, draws=500, seed=9).certified
+
+
 def test_too_few_groups_are_not_certified(built):
     frame, coreset = built
     few = cb.choose_groups(coreset.level_one, open_rows(frame, target="y"), size=2)
@@ -259,10 +307,8 @@ def test_what_cannot_be_is_a_sentence(built):
         cb.build(cb.LogisticRegression(prior=cb.Normal()), frame, target="y", unit="group", size=5)
     with pytest.raises(ValueError, match='must be "group" or the column'):
         cb.build(mixed("logistic"), frame, target="y", unit="h", size=5)
-    with pytest.raises(ValueError, match="tol is for coresets of rows"):
-        cb.build(mixed("logistic"), frame, target="y", unit="group", tol=0.1)
-    with pytest.raises(TypeError, match="no file of its own"):
-        coreset.save("groups.parquet")
+    with pytest.raises(ValueError, match="start is for coresets of rows"):
+        cb.build(mixed("logistic"), frame, target="y", unit="group", start=coreset)
     with pytest.raises(TypeError, match="MixedRegression"):
         other = cb.build(
             cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()),

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.data.arrays import ArrayData
+from corebayes.files.markup import model_html
 from corebayes.rows import Rows, open_rows
 from corebayes.types import Array, Block, Data
 
@@ -105,6 +106,9 @@ class AdaptedModel(ABC):
     def __repr__(self) -> str:
         names = ", ".join(parameter.name for parameter in self.parameters)
         return f"{type(self).__name__}({names}; {self.dim} unconstrained parameters)"
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

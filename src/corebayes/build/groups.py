@@ -9,13 +9,16 @@ that sum. So what the rows of level one miss of a group that is kept is made up 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from corebayes.arguments import checked_whole
+from corebayes.certify.measure import measure
 from corebayes.constructions.construction import no_direction
-from corebayes.coreset import Coreset, GroupCoreset
+from corebayes.coreset import Coreset, GroupCoreset, grouped
 from corebayes.models.marginal import MarginalRegression
 from corebayes.models.mixed import MixedRegression
 from corebayes.rows import Rows, open_rows
@@ -23,11 +26,13 @@ from corebayes.samplers.mixed_frame import fit_of
 from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.group_heights import group_heights
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.types import Array, Block, Indices, Model
+from corebayes.types import Array, Model
 from corebayes.weights.pursuit import orthogonal_pursuit
 
 # Draws of φ for each of its quadratics, and the least.
 DRAWS_EACH, LEAST_DRAWS = 8, 300
+# Sizes that an open one is looked for among, in units of the groups that match all quadratics.
+SHARES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 # Where every group has so many rows, so few nodes are as exact as nine.
 MANY_ROWS, FEW_NODES = 100, 5
 
@@ -98,32 +103,49 @@ def choose_groups(
         )
     rows = data if isinstance(data, Rows) else open_rows(data)
     model = _marginal(level_one)
+    return _chosen(level_one, model, rows, [size or _num_matched(model)], seed)[0]
+
+
+def grown_groups(level_one: Coreset, rows: Rows, *, tol: float, seed: int) -> GroupCoreset:
+    """As few groups as two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` of, of some sizes
+    around what matches all quadratics of φ. Cost: a pass, and two for each size that may do."""
+    model = _marginal(level_one)
+    matched, num_groups = _num_matched(model), model.mixed.structure.terms[0].num_groups
+    sizes = sorted({min(max(1, int(share * matched)), num_groups) for share in SHARES})
+    coresets = _chosen(level_one, model, rows, sizes, seed)
+    for coreset in coresets:
+        found = [measure(coreset, rows, seed=seed + k, tol=tol) for k in (1, 2)]
+        if all(one.certified for one in found):
+            reason = f"certified KL(π_w ‖ π) ≤ {tol:g}, twice, with {coreset.size} groups"
+            return replace(coreset, reason=reason)
+    last = coresets[-1]
+    return replace(last, reason=f"no more groups than {last.size} could be certified to {tol:g}")
+
+
+def _num_matched(model: MarginalRegression) -> int:
+    """Groups that match every quadratic of φ."""
+    return model.dim * (model.dim + 3) // 2 + 1
+
+
+def _chosen(
+    level_one: Coreset, model: MarginalRegression, rows: Rows, sizes: Sequence[int], seed: int
+) -> list[GroupCoreset]:
     groups = model.group_block(level_one.rows, level_one.weights)
-    matched = model.dim * (model.dim + 3) // 2 + 1
-    size = min(size or matched, len(groups))
     rng = np.random.default_rng(seed)
-    num_draws = max(LEAST_DRAWS, DRAWS_EACH * matched)
+    num_draws = max(LEAST_DRAWS, DRAWS_EACH * _num_matched(model))
     draws = _draws(rng, level_one, num_draws)
     space = MonteCarloSpace(model, draws, draws.mean(axis=0))
     total = group_heights(model, rows, groups, draws)
     element = (total - total.mean()) / np.sqrt(num_draws)
-    (choice,) = orthogonal_pursuit(space, groups, element, [size], overshoot=2.0)
-    if choice.taken.size == 0:
-        raise no_direction()
-    order = np.argsort(choice.taken)
-    kept, weights = choice.taken[order], choice.weights[order]
-    return GroupCoreset(
-        indices=kept,
-        weights=weights,
-        rows=_trimmed(groups, kept),
-        model=model,
-        num_rows=len(groups),
-        total_count=float(len(groups)),
-        reason=f"chosen at size {kept.size}",
-        trace=level_one.trace,
-        provenance={**level_one.provenance, "unit": level_one.model.terms[0].group},
-        level_one=level_one,
-    )
+    sizes = [min(size, len(groups)) for size in sizes]
+    coresets = list[GroupCoreset]()
+    for taken, found in orthogonal_pursuit(space, groups, element, sizes, overshoot=2.0):
+        if taken.size == 0:
+            raise no_direction()
+        order = np.argsort(taken)
+        kept, weights = taken[order], found[order]
+        coresets.append(grouped(level_one, model, kept, weights, f"chosen at size {kept.size}"))
+    return coresets
 
 
 def _marginal(level_one: Coreset) -> MarginalRegression:
@@ -142,14 +164,3 @@ def _draws(rng: np.random.Generator, level_one: Coreset, num_draws: int) -> Arra
     noise -= noise.mean(axis=0)
     noise = np.linalg.qr(noise)[0] * np.sqrt(num_draws)
     return fitted.wide_mean + noise @ fitted.factor.T
-
-
-def _trimmed(groups: Block, kept: Indices) -> Block:
-    """The kept groups, no longer than the longest of them."""
-    block = groups.take(kept)
-    longest = max(1, int((block["w"] > 0.0).sum(axis=1).max(initial=1)))
-    fields = {
-        name: values if values.ndim == 1 else values[:, :longest]
-        for name, values in block.fields.items()
-    }
-    return Block(fields)

@@ -24,6 +24,7 @@ from corebayes.build.groups import (
     check_unit,
     checked_groups,
     choose_groups,
+    grown_groups,
     level_one_size,
 )
 from corebayes.build.need import say_if_doubtful
@@ -96,7 +97,8 @@ def build(
 
     With `unit="group"` (or the name of their column) and a `MixedRegression` of one group term, the
     effects are integrated out and `size` whole groups are kept, for what all groups share: a
-    coreset of rows of every group is built first, and `choose_groups` takes groups from that.
+    coreset of rows of every group is built first, and `choose_groups` takes groups from that. With
+    a `tol` and no size, as few groups as can be certified.
     """
     opened = partial(
         open_rows,
@@ -109,7 +111,8 @@ def build(
         executor=executor,
     )
     if unit is not None:
-        check_unit(unit, model, tol=tol, method=method, start=start, checkpoint=checkpoint)
+        check_unit(unit, model, method=method, start=start, checkpoint=checkpoint)
+        tol = checked_positive("tol", tol)
         rows = opened()
         bound, level = level_one_size(model, rows)
         if level is None:
@@ -119,7 +122,10 @@ def build(
                 model, rows, size=level, seed=seed, progress=progress, max_time=max_time
             )
         with one_blas_thread():
-            return choose_groups(level_one, rows, size=checked_groups(size), seed=seed)
+            wanted = checked_groups(size)
+            if tol is not None and wanted is None:
+                return grown_groups(level_one, rows, tol=tol, seed=seed)
+            return choose_groups(level_one, rows, size=wanted, seed=seed)
     if rows_per_group is None or size is not None:
         size = checked_size(size, tol)
     check_rows_per_group(rows_per_group, size)
@@ -145,6 +151,7 @@ def build(
             run.method = serving(method, model, run.problem.model, rows, models, size)
         begun = None if start is None else f"a coreset of {start.size} rows"
         run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
+        run.counts_name = counts if isinstance(counts, str) else None
         points = None if start is None else starting_points(start, rows)
         tolerance = Tolerance(tol)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:

@@ -41,6 +41,8 @@ class Run:
     """Taken at the beginning: a hash of all that is in memory would hold up Ctrl-C at the end."""
     state: Any = None
     asked: dict[str, Any] = field(default_factory=dict[str, Any])
+    counts_name: str | None = None
+    """The column that says how often rows count, so that nobody need say it again."""
     trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @classmethod
@@ -178,6 +180,7 @@ class Run:
             "data": self.fingerprint,
             "column_names": list(data.column_names),
             "target_name": data.target_name,
+            **({} if self.counts_name is None else {"counts_name": self.counts_name}),
             "seconds": time.perf_counter() - self.limit.began,
             "passes": self.problem.rows_scanned / data.num_rows,
             **data.meter.to_dict(),

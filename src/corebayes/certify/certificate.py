@@ -11,6 +11,7 @@ from corebayes.certify.kl import Measured
 from corebayes.certify.marginals import Marginals
 from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.coreset.check import has_learned_rows
+from corebayes.files.markup import element, notebook
 from corebayes.types import Estimate
 
 
@@ -66,6 +67,10 @@ class Certificate:
         if self.marginals is not None:
             lines.append(str(self.marginals))
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        title, _, details = str(self).partition("\n")
+        return notebook(title, element("pre", details.strip("\n")))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and None, for JSON."""

@@ -19,6 +19,7 @@ from typer import Option
 import corebayes as cb
 from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
+from corebayes.cli import check as checks
 from corebayes.cli import compose, exact
 from corebayes.cli import laplace as laplaces
 from corebayes.cli import predict as predictions
@@ -59,6 +60,7 @@ from corebayes.cli.options import (
     read,
 )
 from corebayes.cli.priors import given_prior
+from corebayes.constructions import default_construction
 from corebayes.data.frames import import_pyarrow
 from corebayes.files.outputs import probe_output, write_or_keep
 from corebayes.files.reading import printable
@@ -143,9 +145,20 @@ def build(
     size: Annotated[int | None, Option(help="How many rows to keep.")] = None,
     tol: Annotated[float | None, Option(help="Grow until KL is certified below this.")] = None,
     reserve: Annotated[int | None, Option(help="Rows to keep for update and merge.")] = None,
+    rows_per_group: Annotated[
+        int | None, Option(help="Of mixed models: the size in rows of every group.")
+    ] = None,
+    unit: Annotated[
+        str | None, Option(help='"group" keeps whole groups of a mixed model, --size of them.')
+    ] = None,
     method: Annotated[
-        str, Option(help=f"One of {', '.join(METHODS)}.", autocompletion=lambda: list(METHODS))
-    ] = "annealed-sparse-vi",
+        str | None,
+        Option(
+            help=f"One of {', '.join(METHODS)}.",
+            autocompletion=lambda: list(METHODS),
+            show_default="the best one for the model",
+        ),
+    ] = None,
     prior: Prior = None,
     prior_sd: PriorSd = None,
     noise_sd: Annotated[
@@ -183,7 +196,7 @@ def build(
     Exit code 1: the --tol was not reached. Ctrl-C writes the coreset so far, with exit code 130
     (143 for SIGTERM).
     """
-    if size is None and tol is None:
+    if size is None and tol is None and rows_per_group is None:
         raise ValueError("give --size (how many rows to keep) or --tol (how small KL must be)")
     probe_output(out, ".parquet")
     # Needed at the end: missing, it would cost the result, and Ctrl-C would wait for it.
@@ -198,21 +211,23 @@ def build(
         given_prior(prior, prior_sd), intercept, noise_sd, df, dispersion, group_sd
     )
     bayes = make_model(model, options, by_formula=formula is not None)
-    construction = make_method(method)
+    construction = None if method is None else make_method(method)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
     columns = Columns(target, split(features), counts, on_bad, formula, None, duplicates)
     data = read(rows, columns)
     bayes = with_groups(bayes, data, options)
-    _announce(data, construction, size)
+    _announce(data, construction or default_construction(bayes), size)
     with make_executor(workers, scheduler, tls) as executor:
         coreset = cb.build(
             bayes,
             data,
             size=size,
+            rows_per_group=rows_per_group,
             tol=tol,
             reserve=reserve,
             method=construction,
+            unit=unit,
             seed=seed,
             start=earlier,
             max_time=max_time,
@@ -243,6 +258,7 @@ for example, command in exact.COMMANDS.items():
     app.command(epilog=example)(command)
 app.command(epilog=laplaces.EXAMPLE)(laplaces.laplace)
 app.command(epilog=predictions.EXAMPLE)(predictions.predict)
+app.command(epilog=checks.EXAMPLE)(checks.check)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 

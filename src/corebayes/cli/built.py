@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from corebayes.cli.options import make_console, print_json
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.models.prior_table import statement_of, title_of
 
 
@@ -24,6 +24,7 @@ def described(coreset: Coreset, out: Path) -> dict[str, Any]:
         "out": str(out),
         "size": coreset.size,
         "num_rows": coreset.num_rows,
+        "unit": "groups" if isinstance(coreset, GroupCoreset) else "rows",
         "total_count": coreset.total_count,
         "model": title_of(coreset.model),
         "statement": statement_of(coreset.model),
@@ -43,8 +44,8 @@ def print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
         print_json(**{name: value for name, value in description.items() if name != "statement"})
         return
     console = make_console()
-    size, num_rows = description["size"], description["num_rows"]
-    console.print(f"{size:,} of {num_rows:,} rows are in {description['out']}", style="bold")
+    size, num_rows, unit = (description[name] for name in ("size", "num_rows", "unit"))
+    console.print(f"{size:,} of {num_rows:,} {unit} are in {description['out']}", style="bold")
     console.print(f"  model    {description['model']}, {len(description['parameters'])} parameters")
     if description["statement"]:
         first, *lines = str(description["statement"]).splitlines()

@@ -1,15 +1,18 @@
-"""The demonstration: generated logistic data compressed, sampled, certified and compared."""
+"""The demonstration: generated logistic data compressed, sampled, certified and compared, then a
+mixed model."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 import corebayes as cb
+from corebayes.cli.demo_mixed import run_mixed
+from corebayes.cli.demo_steps import DemoSteps
 from corebayes.coreset import Coreset
 from corebayes.figures.plots import draw_kl, draw_marginals, save_figure
 from corebayes.files.outputs import probe_folder, write_or_keep
@@ -19,7 +22,6 @@ from corebayes.rows import Rows, open_rows
 from corebayes.samplers.laplace import full_posterior
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Gaussian, Model, Points
-from corebayes.watch.steps import show_steps
 
 # Unequal in size and sign, so that a mistake in either would show.
 COEFFICIENTS = (1.5, -0.8, 0.4, 0.1, -0.3, 0.9, -1.2, 0.2, 0.6)
@@ -28,46 +30,29 @@ FULL_NUTS_SECONDS = 6.0
 FULL_NUTS_DRAWS = 300
 # From as many rows as parameters, where no construction does well, upwards.
 CORESET_SIZES = (10, 12, 15, 20, 26, 34, 45, 55)
-# What is shown while a step runs; builds show how far they are by themselves.
-STEPS = {
-    "generate": "generating the rows",
-    "sample": "sampling the coreset posterior",
-    "certify": "certifying",
-    "full": "fitting the posterior of all rows",
-    "uniform": "fitting uniform subsamples",
-}
-
-Result = TypeVar("Result")
+# Rows of the mixed model, at most: NUTS on all of them is part of it.
+MOST_MIXED_ROWS = 100_000
 
 
 def run_demo(
     *, num_rows: int, size: int, seed: int, out: Path, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Run everything, say what happens, write `demo.png` into `out`; the figures as plain numbers.
+    """Run everything, say what happens, write `demo.png` and `demo-mixed.png` into `out`; the
+    figures as plain numbers.
 
     Cost: the build, one of several smaller sizes, a pass or two to certify, about eight
-    for the full posterior.
+    for the full posterior; then the mixed model.
     """
     probe_folder(out)
     out.mkdir(parents=True, exist_ok=True)
-    seconds: dict[str, float] = {}
-
-    def timed(name: str, step: Callable[[], Result]) -> Result:
-        began = time.perf_counter()
-        with show_steps(False if name in ("build", "sizes") else None) as steps:
-            steps.begin(STEPS.get(name, name))
-            result = step()
-        seconds[name] = time.perf_counter() - began
-        return result
-
-    def tell(name: str, words: str) -> None:
-        say(f"{words}, {seconds[name]:.1f} s")
-
+    steps = DemoSteps(say)
+    timed, tell = steps.timed, steps.tell
     data = timed("generate", lambda: open_rows(generate_rows(num_rows, seed)))
     features = f"{len(COEFFICIENTS)} correlated features and an intercept"
     say(f"{num_rows:,} rows of logistic regression, {features}.\n")
     given = cb.LogisticRegression(intercept=True)
-    coreset = timed("build", lambda: cb.build(given, data, size=size, seed=seed))
+    build = partial(cb.build, given, data, size=size, seed=seed)
+    coreset = timed("build", build, shown=False)
     model = coreset.model
     tell("build", f"build     {num_rows:,} rows became {coreset.size} weighted rows")
     draws = timed("sample", lambda: _coreset_draws(coreset, seed))
@@ -82,22 +67,26 @@ def run_demo(
     reference = _full_nuts(model, data, seed)
     if reference is not None:
         say(_nuts_line(reference, draws))
-    ours = timed("sizes", lambda: coreset_curve(coreset, data, full, CORESET_SIZES, seed))
+    sizes = partial(coreset_curve, coreset, data, full, CORESET_SIZES, seed)
+    ours = timed("sizes", sizes, shown=False)
     uniform = timed("uniform", lambda: uniform_curve(model, data, full, seed))
     drawn = timed("draw", lambda: _draw(out, coreset, certificate, draws, full, ours, uniform))
     tell("sizes", f"\nfigure    {len(ours.sizes) - 1} other sizes in one run")
     tell("uniform", f"          uniform subsamples of up to {max(uniform.sizes):,} rows")
     say(f"\nThe figure is {drawn}")
+    num_mixed = min(num_rows, MOST_MIXED_ROWS)
+    mixed = run_mixed(num_rows=num_mixed, seed=seed, out=out, steps=steps)
     return {
         "num_rows": num_rows,
         "size": coreset.size,
         "reason": coreset.reason,
         "seed": seed,
-        "seconds": seconds,
+        "seconds": steps.seconds,
         "certificate": certificate.to_dict(),
         "comparison": comparison,
         "kl_by_size": {"coreset": _plain(ours), "uniform": _plain(uniform)},
         "figure": str(drawn),
+        "mixed": mixed,
     }
 
 

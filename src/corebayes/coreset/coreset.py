@@ -8,9 +8,9 @@ from os import PathLike
 from typing import Any
 
 from corebayes.coreset.check import check_parts
-from corebayes.coreset.files import CorruptFile, read_coreset, write_coreset
+from corebayes.coreset.files import write_coreset
+from corebayes.coreset.shown import plot, to_frame, to_html
 from corebayes.coreset.sources import Source, origins_of, sources_of
-from corebayes.files.reading import first_line
 from corebayes.models.prior_table import title_of
 from corebayes.types import Array, Block, Indices, Model, WeightedPoints
 
@@ -69,28 +69,24 @@ class Coreset:
         name = title_of(self.model)
         return f"Coreset({self.size} of {self.num_rows:,} rows, {name}; stopped: {self.reason})"
 
+    def to_frame(self) -> Any:
+        """A pandas frame: `row_id` (numbered from 0), `weight`, and the columns of the rows, which
+        for a coreset of a formula are those that the formula was given, as far as they can be read
+        off its own."""
+        return to_frame(self)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Two pictures by matplotlib, on these two `axes` or new ones, which are returned: the
+        weights, largest first, and the rows in two of their columns, with areas as weights."""
+        return plot(self, axes)
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write a Parquet table of the rows and their weights; see `corebayes.load`."""
         check_coreset(self, as_built=True)
         write_coreset(self, path)
-
-
-def load(
-    path: str | PathLike[str], model: Model | None = None, *, limit: str | int | None = None
-) -> Coreset:
-    """Read a coreset back bit for bit, or raise `CorruptFile`.
-
-    A model made of Python functions is not in the file, since files hold no code: pass it as
-    `model`. Tuples and arrays in trace and provenance come back as lists, as JSON has them.
-    A file that would take more than `limit` bytes ("100MB", or what the environment variable
-    COREBAYES_LIMIT says) is refused before they are allocated.
-    """
-    coreset = Coreset(**read_coreset(path, model, limit))
-    try:
-        check_parts(coreset, as_built=True)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise CorruptFile(f"{path} does not hold a valid coreset: {first_line(error)}") from error
-    return coreset
 
 
 def check_coreset(coreset: Coreset, *, as_built: bool = False) -> None:

@@ -8,6 +8,7 @@ from corebayes.coreset import Coreset
 from corebayes.data import frames, numbers
 from corebayes.data.arrays import ArrayData
 from corebayes.data.columns import find
+from corebayes.data.parquet_files import is_parquet
 from corebayes.formula.columns import open_frame, read
 from corebayes.formula.design import Design, look
 from corebayes.formula.evaluate import Columns
@@ -53,11 +54,29 @@ def stored_design(coreset: Coreset) -> Design | None:
 def as_built(
     coreset: Coreset, source: Any, *, memory: Any = None, executor: Any = None, **columns: Any
 ) -> Rows:
-    """`open_rows`, but a frame becomes the columns of the formula of the coreset."""
+    """`open_rows`, but a table becomes the columns of the coreset's formula, or has those that the
+    coreset was built from, without being told again."""
     named = columns["target"] is not None or columns["features"] is not None
-    if named or coreset.provenance.get("design") is None or frames.as_frame(source) is None:
-        return open_rows(source, memory=memory, executor=executor, **columns)
-    design = stored_design(coreset)
-    assert design is not None
-    counts = columns["counts"]
-    return rows_of(design, source, counts=counts, memory=memory, executor=executor)
+    framed = not named and frames.as_frame(source) is not None
+    if framed and coreset.provenance.get("design") is not None:
+        design = stored_design(coreset)
+        assert design is not None
+        counts = columns["counts"]
+        return rows_of(design, source, counts=counts, memory=memory, executor=executor)
+    if framed or (not named and is_parquet(source)):
+        columns = _known_columns(coreset, columns)
+    return open_rows(source, memory=memory, executor=executor, **columns)
+
+
+def _known_columns(coreset: Coreset, columns: dict[str, Any]) -> dict[str, Any]:
+    """The names that the coreset kept, where it has kept some."""
+    known = coreset.provenance
+    names = known.get("column_names")
+    if not names or known.get("unit") is not None:
+        return columns
+    found = {**columns, "features": list(names)}
+    if "y" in coreset.rows.fields:
+        found["target"] = str(known.get("target_name") or "y")
+    if columns.get("counts") is None and known.get("counts_name") is not None:
+        found["counts"] = str(known["counts_name"])
+    return found

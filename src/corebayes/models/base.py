@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from corebayes.files.markup import model_html
 from corebayes.models.given_prior import (
     Given,
     check_given,
@@ -78,6 +79,9 @@ class NormalPriorModel(ABC):
         if known.stated is not None:
             return known.stated.rows()
         return normal_rows(known.names, known.prior)
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     @abstractmethod
     def bind(self, data: Data) -> Any:

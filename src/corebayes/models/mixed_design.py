@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.files.markup import model_html
 from corebayes.models.family import (
     Column,
     Constant,
@@ -122,6 +123,9 @@ class MixedDesign:
     def priors(self) -> list[tuple[str, str, str]]:
         """Parameter, prior, and from where it is."""
         return mixed_priors(self)
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     @property
     def known(self) -> BoundMixed:

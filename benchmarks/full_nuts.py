@@ -1,0 +1,67 @@
+"""nutpie on the PyMC model of all rows, for as long as is affordable."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any, NamedTuple
+
+import corebayes as cb
+
+
+class FullRun(NamedTuple):
+    trace: Any
+    seconds: float
+    """CPU seconds of compilation and sampling, all threads."""
+    sampling: float
+    """Of sampling alone."""
+    stopped: bool
+    """Whether the limit ended it."""
+
+    @property
+    def num_gradients(self) -> int:
+        """Leapfrog steps of all chains, those to tune included."""
+        groups = ("warmup_sample_stats", "sample_stats")
+        stats = [self.trace[name] for name in groups if name in self.trace]
+        return int(sum(float(one["n_steps"].sum()) for one in stats))
+
+
+def nutpie_on_all_rows(
+    everything: cb.Coreset, *, seed: int, tune: int, draws: int, chains: int, limit: float
+) -> FullRun:
+    """NUTS on all rows as a coreset of themselves, stopped after `limit` CPU seconds of sampling.
+
+    The chains are threads of this process, and what they have when they are stopped counts.
+    """
+    import nutpie
+
+    model = cb.to_pymc(everything)
+    began = time.process_time()
+    compiled = nutpie.compile_pymc_model(model)
+    ready = time.process_time()
+    run = nutpie.sample(
+        compiled,
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        cores=chains,
+        seed=seed,
+        progress_bar=False,
+        blocking=False,
+    )
+    trace, stopped = None, False
+    while trace is None:
+        try:
+            trace = run.wait(timeout=0.5)
+        except TimeoutError:
+            stopped = time.process_time() - ready > limit
+            trace = _aborted(run) if stopped else None
+    ended = time.process_time()
+    return FullRun(trace, ended - began, ended - ready, stopped)
+
+
+def _aborted(run: Any) -> Any:
+    with warnings.catch_warnings():
+        # There may be no draws but those to tune.
+        warnings.simplefilter("ignore")
+        return run.abort()

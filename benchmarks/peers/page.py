@@ -1,0 +1,174 @@
+"""docs/peers.md and its figure, from the rows that were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers import priors
+from benchmarks.peers.figures import draw_errors, draw_priors, numbers
+from benchmarks.peers.measure import METHODS
+from benchmarks.peers.problems import TITLES
+
+Rows = Mapping[str, Mapping[str, Any]]
+
+SHORT = {
+    "counts": "counts, 1e5 × 10",
+    "flights": "flights, 3e5 × 12",
+    "million": "1e6 × 10",
+    "rare": "rare, 1e5 × 60",
+    "intercepts": "(1 \\| g), 1e5",
+    "slopes": "(1 + x \\| g), 1e5",
+}
+BEGIN, END = "<!-- peers -->", "<!-- end of peers -->"
+PICTURE = """![Largest error of a posterior mean against CPU seconds, of all methods that ended, in
+a panel for each problem](images/peers.svg)
+
+"""
+PRIORS_PICTURE = """![For each of the fifty priors the error of the coreset, of the stored quadratic
+and of reweighted draws](images/priors.svg)
+
+"""
+COLUMNS = ("method", "CPU s", "ESS", "largest mean error", "sd ratio", "k̂", "")
+HEAD = """# What you would pick instead
+
+Every method on the same data, each in a process of its own on one thread. CPU seconds include
+compilation, and leave out imports and the making of the data. Methods that draw stop at 1,000
+effective draws (the smallest of all parameters), or at the limit that is named. Errors are the
+largest over all parameters: of a posterior mean in posterior standard deviations, and the ratio of
+standard deviations that is furthest from one. Draws alone make an error of about
+√(2 log d) / √ESS; the truth has that noise too. HMCECS and SGLD start at the mode with Laplace's
+covariance, which is in their favour and in their time.
+
+`python -m benchmarks.peers` renews this page, row by row, and goes on where it was stopped.
+
+"""
+FRANK = """## The frank answer
+
+For one posterior of one GLM with many rows, Laplace's fit with importance weights of all rows
+(`cb.laplace`) is as exact and cheaper than a coreset, and Laplace alone is often enough. Full-data
+NUTS and uniform subsamples, which coresets beat by far, are the weak peers. A coreset is the better
+tool for models with groups, where there is no Laplace fit to lean on; to fit again and again, as
+below; for posteriors that are not Gaussian in many directions; and for the sampler that you have.
+
+"""
+
+
+def cells(method: str, row: Mapping[str, Any], truth: Mapping[str, Any]) -> list[str]:
+    name = METHODS[method][1]
+    if "failed" in row:
+        return [name, "–", "–", "–", "–", "–", f"failed: {row['failed']}"]
+    off = numbers(row, truth) if method != "truth" else None
+    shape = row.get("pareto_k")
+    return [
+        name,
+        f"{row['seconds']:.1f}",
+        f"{row['ess']:,}",
+        "" if off is None else f"{off['mean']:.3f}",
+        "" if off is None else f"{off['sd']:.2f}",
+        "" if shape is None else f"{shape:.2f}",
+        row["note"],
+    ]
+
+
+def line(problem: str, method: str, row: Mapping[str, Any], rows: Rows) -> str:
+    if problem == "priors":
+        return f"priors {method}: {row.get('failed') or format(row['seconds'], '.1f') + ' CPU s'}"
+    truth = rows.get(f"{problem} truth", {})
+    return f"{problem}: " + " | ".join(cells(method, row, truth))
+
+
+def glance(rows: Rows) -> str:
+    """CPU seconds and the largest error of a mean, of the methods and problems of the README."""
+    head = ["CPU s, largest mean error in sd", *(name for name in SHORT.values())]
+    table = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for method, (_, name) in METHODS.items():
+        if method == "truth":
+            continue
+        found = [_short(rows, problem, method) for problem in SHORT]
+        table.append(f"| {' | '.join([name, *found])} |")
+    return "\n".join(table) + "\n"
+
+
+def _short(rows: Rows, problem: str, method: str) -> str:
+    row = rows.get(f"{problem} {method}")
+    if row is None:
+        return "not run"
+    off = numbers(row, rows.get(f"{problem} truth", {}))
+    if off is None:
+        return "no result" if "limit" in row.get("failed", "") else "does not apply"
+    return f"{row['seconds']:.1f}, {off['mean']:.2f}"
+
+
+def section(problem: str, rows: Rows) -> str:
+    truth = rows.get(f"{problem} truth", {})
+    table = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+    missing: list[str] = []
+    for method, (_, name) in METHODS.items():
+        row = rows.get(f"{problem} {method}")
+        if row is None:
+            missing.append(name)
+        else:
+            table.append(f"| {' | '.join(cells(method, row, truth))} |")
+    if len(table) == 2:
+        return ""
+    foot = f"\nNot run: {', '.join(missing)}.\n" if missing else ""
+    limits = {row["limit"] for key, row in rows.items() if key.startswith(f"{problem} ")}
+    title = TITLES[problem][0].upper() + TITLES[problem][1:]
+    limit = f"\nLimit {min(limits):g} CPU s a row.\n"
+    return f"## {title}\n\n" + "\n".join(table) + "\n" + limit + foot + "\n"
+
+
+def of_priors(rows: Rows) -> str:
+    truth = rows.get("priors laplace-is", {})
+    if "moments" not in truth:
+        return ""
+    named = {
+        "laplace-is": "Laplace with importance sampling, each time (the truth)",
+        "coreset": f"one coreset of {priors.SIZE} rows",
+        "quadratic": "stored quadratic of the likelihood",
+        "reweighted": "4,000 stored draws, reweighted",
+    }
+    table = [
+        "| | first fit, CPU s | the other 49, CPU s | median mean error | largest | sd ratios |",
+        "|---|---|---|---|---|---|",
+    ]
+    for method, name in named.items():
+        row = rows.get(f"priors {method}", {})
+        if "moments" not in row:
+            table.append(f"| {name} | {row.get('failed', 'not run')} | | | | |")
+            continue
+        median, largest, low, high = priors.compared(dict(row), dict(truth))
+        errors = "| | |" if row is truth else f"| {median:.4f} | {largest:.4f} "
+        ratios = " |" if row is truth else f"| {low:.3f} to {high:.3f} |"
+        table.append(
+            f"| {name} | {row['first']:.1f} | {row['seconds'] - row['first']:.1f} {errors}{ratios}"
+        )
+    return (
+        "## Fifty priors on the counts\n\nOne data set, fifty priors (20 scales, 15 shifts, 15 of "
+        "both).\n\n" + "\n".join(table) + "\n\n"
+    )
+
+
+def write(rows: Rows, docs: Path) -> None:
+    """The page, its figures, and the short table in the README."""
+    shown = [problem for problem in TITLES if f"{problem} truth" in rows]
+    if not shown:
+        return
+    draw_errors(rows, shown, docs / "images" / "peers.svg")
+    used = sorted({row["versions"] for row in rows.values()})
+    seeds = sorted({row["seed"] for row in rows.values()})
+    table = glance(rows)
+    text = HEAD + FRANK + f"{BEGIN}\n{table}{END}\n\n" + PICTURE
+    text += "".join(section(problem, rows) for problem in shown) + of_priors(rows)
+    if "priors laplace-is" in rows:
+        draw_priors(rows, docs / "images" / "priors.svg")
+        text += PRIORS_PICTURE
+    text += f"Seeds {', '.join(map(str, seeds))}; {'; '.join(used)}.\n"
+    (docs / "peers.md").write_text(text, encoding="utf-8")
+    readme = docs.parent / "README.md"
+    before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if end:
+        readme.write_text(f"{before}{BEGIN}\n{table}{END}{after}", encoding="utf-8")

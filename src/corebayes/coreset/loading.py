@@ -1,0 +1,33 @@
+"""Coresets from files."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+from corebayes.coreset.check import check_parts
+from corebayes.coreset.coreset import Coreset
+from corebayes.coreset.files import CorruptFile, read_coreset
+from corebayes.coreset.group_coreset import GROUPS, with_groups
+from corebayes.files.reading import first_line
+from corebayes.types import Model
+
+
+def load(
+    path: str | PathLike[str], model: Model | None = None, *, limit: str | int | None = None
+) -> Coreset:
+    """Read a coreset back bit for bit, or raise `CorruptFile`.
+
+    A model made of Python functions is not in the file, since files hold no code: pass it as
+    `model`. Tuples and arrays in trace and provenance come back as lists, as JSON has them.
+    A file that would take more than `limit` bytes ("100MB", or what the environment variable
+    COREBAYES_LIMIT says) is refused before they are allocated. A coreset of groups comes back as
+    one.
+    """
+    coreset = Coreset(**read_coreset(path, model, limit))
+    try:
+        check_parts(coreset, as_built=True)
+        if GROUPS in coreset.provenance:
+            return with_groups(coreset)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CorruptFile(f"{path} does not hold a valid coreset: {first_line(error)}") from error
+    return coreset
