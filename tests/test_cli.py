@@ -255,14 +255,20 @@ def test_every_model_has_a_name_and_takes_its_options(name):
     }.get(name, {})
     model = make_model(name, ModelOptions(prior=cb.Normal(0.0, 3.0), intercept=False, **options))
     X = np.arange(1.0, 7.0).reshape(3, 2) ** 2
-    bound = model.bind(open_rows(X if name == "gaussian" else (X, np.array([1.0, 0.0, 1.0]))))
-    assert np.allclose(bound.log_prior_hessian(np.zeros(2)), -np.eye(2) / 9.0)
+    y = {"beta": [0.2, 0.7, 0.4], "ordinal": [0.0, 1.0, 2.0]}.get(name.partition("-")[0])
+    if name in ("exponential", "gamma", "lognormal", "weibull"):
+        y = [1.0, 2.0, 0.5]
+    y = np.array([1.0, 0.0, 1.0] if y is None else y)
+    bound = model.bind(open_rows(X if name == "gaussian" else (X, y)))
+    hessian = bound.log_prior_hessian(np.zeros(bound.dim))
+    assert np.allclose(hessian[:2, :2], -np.eye(2) / 9.0)
     given = {
         "linear": lambda: bound.noise_sd == 2.0,
         "gaussian": lambda: np.allclose(bound.covariance, 4.0 * np.eye(2)),
         "student-t": lambda: (bound.scale, bound.df) == (2.0, 7.0),
         "negative-binomial": lambda: bound.dispersion == 0.5,
-        "poisson": lambda: bound.link == "softplus",
+        "poisson": lambda: bound.link == "log",
+        "poisson-softplus": lambda: bound.link == "softplus",
         "poisson-log": lambda: bound.link == "log",
     }
     assert given.get(name, lambda: True)()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -115,7 +116,8 @@ def test_names_and_dimension(family):
     assert model.bound is None
     frame = pd.DataFrame(read(data, 0, 40).X, columns=["age", "height", "dose"])
     frame["outcome"] = read(data, 0, 40).y
-    named = type(model)(intercept=True).bind(open_rows(frame, target="outcome"))
+    known = replace(model, intercept=True, prior=Normal())
+    named = known.bind(open_rows(frame, target="outcome"))
     assert named.parameter_names == ("age", "height", "dose", "intercept")
     again = pickle.loads(pickle.dumps(bound))
     draws = np.ones((2, 3))
