@@ -54,6 +54,7 @@ from corebayes.models.coefficient_prior import Flat
 from corebayes.models.prior_table import statement
 from corebayes.models.scale_prior import OnLine, ScalePrior
 from corebayes.models.special import log_mean, log_odds
+from corebayes.models.unbound import Unbound
 from corebayes.models.variables import Scale, Variable
 from corebayes.types import Array, Block, Data
 
@@ -101,7 +102,7 @@ class Jet(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Family(NormalPriorModel):
+class Family(Unbound, NormalPriorModel):
     """A regression known by the density of y given its predictors.
 
     `intercept` appends a column of ones to X, as the last coefficient. `offset` names a column of
@@ -217,9 +218,19 @@ class Family(NormalPriorModel):
         """The distribution of y in PyMC."""
         raise NotImplementedError
 
+    @property
+    def has_distribution(self) -> bool:
+        """Whether other libraries have a distribution of y, or else `in_arrays` only."""
+        return type(self).in_numpyro is not Family.in_numpyro
+
+    @property
+    def measured(self) -> bool:
+        """Whether targets are real numbers, and not labels or counts."""
+        return self.location_family
+
     def exported_target(self, block: Block) -> NDArray[Any]:
         """y as other libraries take it: labels and counts are whole numbers."""
-        return block.y if self.location_family else block.y.astype(np.int64)
+        return block.y if self.measured else block.y.astype(np.int64)
 
     @property
     def written(self) -> str:

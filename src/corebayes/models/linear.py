@@ -37,6 +37,10 @@ class LinearRegression(GLM):
     """
 
     command_line = {"linear": {}}  # noqa: RUF012
+    also = (
+        "gaussian",
+        "normal",
+    )
     flags = {"noise_sd": "noise_sd"}  # noqa: RUF012
 
     noise_sd: float = LEARNED

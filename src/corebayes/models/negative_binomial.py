@@ -33,6 +33,12 @@ class NegativeBinomialRegression(GLM):
 
     command_line = {"negative-binomial": {}}  # noqa: RUF012
     mean_link = "log"
+    also = (
+        "negativebinomial",
+        "negbinomial",
+        "negative_binomial",
+        "nbinom",
+    )
     flags = {"dispersion": "dispersion"}  # noqa: RUF012
 
     dispersion: float = LEARNED
