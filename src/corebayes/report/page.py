@@ -11,6 +11,7 @@ from corebayes.report import sections
 from corebayes.report.cost import duration
 from corebayes.report.findings import Findings
 from corebayes.report.html import Markup, document, element
+from corebayes.report.predictive import predictive
 from corebayes.report.svg import number
 from corebayes.version import __version__
 
@@ -31,6 +32,7 @@ def page(findings: Findings, title: str) -> str:
         _tiles(findings),
         sections.distance(findings),
         sections.posterior(findings),
+        predictive(None if findings.measured is None else findings.measured.check),
         sections.chosen_rows(coreset, findings.measured),
         sections.sampler(findings),
         sections.cost(findings),
@@ -50,8 +52,8 @@ def _subtitle(coreset: Coreset) -> str:
 
 def _prior_words(model: Any) -> str:
     """The prior decides what the posterior is, so it stands at the top."""
-    prior = getattr(model, "prior", None)
-    config: dict[str, Any] = {} if prior is None else prior.config()
+    config_of = getattr(getattr(model, "prior", None), "config", None)
+    config: dict[str, Any] = {} if config_of is None else config_of()
     if set(config) != {"mean", "sd_or_cov"}:
         return "The prior is the one written in the model."
     mean, scale = (np.asarray(config[name], dtype=np.float64) for name in ("mean", "sd_or_cov"))
