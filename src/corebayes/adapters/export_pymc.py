@@ -11,6 +11,7 @@ over the coreset's rows, which are `pm.Data` like the weights: both can be repla
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,9 +19,14 @@ from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
 from corebayes.adapters.mixed_parts import MixedParts, Single, mixed_parts
-from corebayes.adapters.pymc import PymcModel, import_pymc, initial_point
-from corebayes.adapters.pymc_graph import RowInputs, import_dispatch, rebuild, to_jax
+from corebayes.adapters.pymc import PymcModel, import_pymc
+from corebayes.adapters.pymc_graph import import_dispatch, rebuild, to_jax
+from corebayes.adapters.pymc_rows import RowInputs
+from corebayes.adapters.pymc_variables import initial_point
+from corebayes.adapters.symbols import of_pytensor
+from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, check_coreset
+from corebayes.models.family import Family
 from corebayes.models.scale_prior import (
     Beta,
     Exponential,
@@ -34,6 +40,7 @@ from corebayes.types import Array
 WEIGHTS, POTENTIAL = "coreset_weight", "coreset_log_likelihood"
 
 
+@one_at_a_time
 def to_pymc(coreset: Coreset) -> Any:
     """A `pm.Model` whose posterior is the coreset's, ready for `pm.sample(model=...)`.
 
@@ -92,18 +99,28 @@ def _without_rows(model: PymcModel) -> Any:
 
 def _row_terms(model: PymcModel, exported: Any, rows: Mapping[str, Any]) -> list[Any]:
     """log p(x_i | free variables) of the coreset's rows, one vector for each observed variable."""
-    pymc = import_pymc()
     own = model.model
-    graphs = [
-        own[name]
-        if name in _names(own.potentials)
-        else pymc.logp(own[name], own.rvs_to_values[own[name]])
-        for name in model.likelihood_names
-    ]
-    inputs = _GivenRows(model, rows)
     replaced = {own[parameter.name]: exported[parameter.name] for parameter in model.parameters}
+    graphs = [_row_term(own, name) for name in model.likelihood_names]
+    inputs = _GivenRows(model, rows)
     built = rebuild(graphs, replaced, inputs)
     return [term.sum(axis=tuple(range(1, term.ndim))) if term.ndim > 1 else term for term in built]
+
+
+def _row_term(own: Any, name: str) -> Any:
+    """The log density of one observed variable or potential."""
+    if name in _names(own.potentials):
+        return own[name]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return import_pymc().logp(own[name], own.rvs_to_values[own[name]])
+    except NotImplementedError:
+        raise ValueError(
+            f"PyMC gives the density of {name!r} (censored, truncated or the like) in its own "
+            "model only, so there is none to weight: use cb.sample(coreset), or to_numpyro of a "
+            "model written there"
+        ) from None
 
 
 class _GivenRows(RowInputs):
@@ -111,9 +128,9 @@ class _GivenRows(RowInputs):
 
     def __init__(self, model: PymcModel, rows: Mapping[str, Any]):
         known = model.row_inputs
-        super().__init__(known.num_rows, known.names)
+        super().__init__(known.num_rows, known.names, known.known)
         self.inputs.update(rows)
-        self.contents.update(known.contents)
+        self.arrays.update(known.arrays)
 
 
 def _names(variables: Any) -> set[str]:
@@ -153,9 +170,18 @@ def _regression(parts: GlmParts, coreset: Coreset) -> Any:
         X = pymc.Data("coreset_X", model.design(coreset.rows))
         y = pymc.Data("coreset_y", model.exported_target(coreset.rows))
         weights = pymc.Data(WEIGHTS, coreset.weights)
-        terms = pymc.logp(model.in_pymc(pymc, pymc.math.dot(X, coefficients)), y)
+        eta = pymc.math.dot(X, coefficients)
+        terms = _terms(model, [eta], y, {"y": coreset.rows.y})
         pymc.Potential(POTENTIAL, (weights * terms).sum())
     return exported
+
+
+def _terms(family: Family, etas: list[Any], y: Any, row: Mapping[str, Array]) -> Any:
+    """log p(y_i | …) of every row."""
+    pymc, eta = import_pymc(), etas[0] if len(etas) == 1 else etas
+    if family.has_distribution:
+        return pymc.logp(family.in_pymc(pymc, eta), y)
+    return family.in_arrays(of_pytensor(), eta, row)
 
 
 def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
@@ -168,17 +194,18 @@ def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
         constants = [_single(one) for one in parts.learned]
-        eta = pymc.math.dot(pymc.Data("coreset_X", model.fixed_design(rows)), coefficients)
-        if (offset := model.offset(rows)) is not None:
-            eta = eta + pymc.Data("coreset_offset", offset)
+        offset = model.offset(rows)
+        added = None if offset is None else pymc.Data("coreset_offset", offset)
+        etas = parts.etas(pymc.Data("coreset_X", model.fixed_design(rows)), coefficients, added)
         for effect, column in zip(parts.effects, parts.columns(rows), strict=True):
             axis = f"{model.terms[effect.term].group}__factor_dim"
             exported.add_coord(axis, list(effect.labels))
             effects = pymc.Normal(effect.name, 0.0, _single(effect.scale), dims=axis)
-            eta = eta + column * effects[groups[:, effect.term]]
+            own = column * effects[groups[:, effect.term]]
+            etas[effect.predictor] = etas[effect.predictor] + own
         y = pymc.Data("coreset_y", model.family.exported_target(rows))
         weights = pymc.Data(WEIGHTS, coreset.weights)
-        terms = pymc.logp(parts.family(constants).in_pymc(pymc, eta), y)
+        terms = _terms(parts.family(constants), etas, y, parts.row(rows))
         pymc.Potential(POTENTIAL, (weights * terms).sum())
     return exported
 

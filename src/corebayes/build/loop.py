@@ -13,6 +13,7 @@ from corebayes.build.arguments import (
     check_can_start,
     check_enough_rows,
     check_method,
+    check_model,
     check_reserve,
     check_rows_per_group,
     checked_size,
@@ -135,6 +136,7 @@ def build(
     seed = checked_seed(seed)
     check_reserve(reserve, size)
     check_folder(checkpoint)
+    check_model(model)
     if method is not None:
         check_method(method)
     with one_blas_thread(), time_limit(max_time) as limit:
@@ -192,6 +194,7 @@ def build_path(
     max_time = checked_positive("max_time", max_time)
     seed = checked_seed(seed)
     check_folder(checkpoint)
+    check_model(model)
     if method is not None:
         check_method(method)
     model, features = with_asked_columns(model, data, target, features, counts)

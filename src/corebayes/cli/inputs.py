@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corebayes as cb
-from corebayes.adapters.formula import ALIASES, mixed
+from corebayes.adapters.family_names import ALIASES, our_name
+from corebayes.adapters.formula import mixed
 from corebayes.constructions import Construction, exported
 from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
@@ -22,7 +23,8 @@ from corebayes.files.reading import check_regular, first_line
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, rows_of, stored_design
 from corebayes.formula.tokens import shorten
-from corebayes.models import BUILT_IN, GLM, NormalPriorModel
+from corebayes.models import BUILT_IN, NormalPriorModel
+from corebayes.models.family import Family
 from corebayes.rows import Rows, open_rows
 from corebayes.scan.passes import Executor
 from corebayes.types import Model
@@ -50,6 +52,8 @@ class Columns(NamedTuple):
     design: Design | None = None
     """Of the formula a coreset was built with; the text of that formula is for people."""
     duplicates: str | None = None
+    missing: str = "refuse"
+    """What a formula does with missing values; a stored design knows it."""
 
     def named(self) -> dict[str, Any]:
         """The arguments of `open_rows`."""
@@ -77,12 +81,12 @@ IN_MEMORY = (".csv", ".npz")
 def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) -> Model:
     """The model of this name, or an error that lists the names there are.
 
-    Regressions `by_formula` may have the names of Bambi and R: gaussian has a target there.
+    Regressions may have the names of Bambi and R.
     """
-    name = ALIASES.get(name, name) if by_formula else name
+    name = our_name(name) if name not in MODELS or by_formula else name
     constructor, settings = _named(name, MODELS, "model")
     arguments: dict[str, Any] = {**settings, "prior": cb.Normal(0.0, options.prior_sd)}
-    if issubclass(constructor, GLM):
+    if issubclass(constructor, Family):
         arguments["intercept"] = options.intercept
     elif options.intercept:
         raise ValueError(f"--intercept is for regressions; the {name} model has no features")
@@ -104,7 +108,7 @@ def with_groups(model: Model, data: Rows, options: ModelOptions, *, name: str) -
     """The model with the group terms of the formula that made the rows, if it has any."""
     if options.group_sd is not None and not options.group_sd > 0.0:
         raise ValueError(f"--group-sd must be positive, got {options.group_sd:g}")
-    if data.design is None or not isinstance(model, GLM):
+    if data.design is None or not isinstance(model, Family):
         if options.group_sd is not None:
             raise ValueError("--group-sd is for a --formula with group terms such as (1 | g)")
         return model
@@ -131,6 +135,8 @@ def read_rows(source: str, columns: Columns, memory: str | None = None) -> Rows:
     Parquet and .npy are read part by part in every pass; .csv and .npz are held in memory.
     """
     path, by_formula = Path(source), columns.formula is not None or columns.design is not None
+    if columns.missing != "refuse" and not by_formula:
+        raise ValueError("--missing is for a --formula: without one it is --on-bad drop")
     if is_address(source):
         if by_formula:
             raise ValueError("--formula is for tables on this machine, not for addresses")
@@ -224,14 +230,14 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
     if columns.duplicates is not None:
         raise ValueError("--formula makes rows of its own: leave out --duplicates")
     if columns.on_bad != "raise":
-        raise ValueError("--formula needs complete rows: leave out --on-bad")
+        raise ValueError("--formula has its own way: --missing drop in the place of --on-bad")
     if path.suffix not in (".csv", ".parquet") and not path.is_dir():
         raise ValueError(f"--formula is for tables with names, .csv or .parquet, not {path}")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path))
     if columns.formula is not None:
-        return design_rows(columns.formula, table, counts=columns.counts)
+        return design_rows(columns.formula, table, counts=columns.counts, missing=columns.missing)
     assert columns.design is not None
     return rows_of(columns.design, table, counts=columns.counts)
 

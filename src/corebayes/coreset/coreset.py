@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from corebayes.coreset.check import check_parts
@@ -12,6 +13,9 @@ from corebayes.coreset.files import write_coreset
 from corebayes.coreset.shown import plot, to_frame, to_html
 from corebayes.coreset.sources import Source, origins_of, sources_of
 from corebayes.types import Array, Block, Indices, Model, WeightedPoints
+
+# Names that would say that a file holds something else than it does.
+OTHER_FORMATS = (".csv", ".feather", ".json", ".nc", ".npy", ".npz", ".pkl", ".txt", ".xlsx")
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,11 @@ class Coreset:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a Parquet table of the rows and their weights; see `corebayes.load`."""
+        if Path(path).suffix.lower() in OTHER_FORMATS:
+            raise ValueError(
+                f"a coreset is saved as Parquet, with its model: end the name in .parquet, not as "
+                f"in {path}; corebayes.to_csv(coreset, path) writes a table for other tools"
+            )
         check_coreset(self, as_built=True)
         write_coreset(self, path)
 
