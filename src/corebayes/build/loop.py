@@ -20,6 +20,7 @@ from corebayes.build.arguments import (
     checked_sizes,
     size_for_groups,
 )
+from corebayes.build.columns import with_asked_columns
 from corebayes.build.groups import (
     all_rows,
     check_unit,
@@ -101,6 +102,7 @@ def build(
     coreset of rows of every group is built first, and `choose_groups` takes groups from that. With
     a `tol` and no size, as few groups as can be certified.
     """
+    model, features = with_asked_columns(model, data, target, features, counts)
     opened = partial(
         open_rows,
         data,
@@ -198,6 +200,7 @@ def build_path(
     check_model(model)
     if method is not None:
         check_method(method)
+    model, features = with_asked_columns(model, data, target, features, counts)
     passed: dict[int, WeightedPoints] = {}
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = open_rows(

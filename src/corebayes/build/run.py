@@ -182,6 +182,7 @@ class Run:
             "column_names": list(data.column_names),
             "target_name": data.target_name,
             **({} if self.counts_name is None else {"counts_name": self.counts_name}),
+            **_num_features(self.problem.model),
             "seconds": time.perf_counter() - self.limit.began,
             "passes": self.problem.rows_scanned / data.num_rows,
             **data.meter.to_dict(),
@@ -245,6 +246,12 @@ def _units(data: Rows) -> dict[str, Any]:
     if not hasattr(table, "unit_name"):
         return {}
     return {"unit": table.unit_name, "unit_rows": table.original_rows}
+
+
+def _num_features(model: Any) -> dict[str, int]:
+    """How many columns a model of one's own sees as X, where it has more by name."""
+    number = getattr(model, "num_features", None)
+    return {} if number is None else {"num_features": number}
 
 
 def _line(entry: dict[str, Any], num_rows: int) -> str:

@@ -9,6 +9,7 @@ from corebayes.report.cost import duration
 from corebayes.report.findings import Findings
 from corebayes.report.html import Markup, document, element
 from corebayes.report.model import model_section
+from corebayes.report.predictive import predictive
 from corebayes.report.svg import number
 from corebayes.version import __version__
 
@@ -30,6 +31,7 @@ def page(findings: Findings, title: str) -> str:
         model_section(coreset),
         sections.distance(findings),
         sections.posterior(findings),
+        predictive(None if findings.measured is None else findings.measured.check),
         sections.chosen_rows(coreset, findings.measured),
         sections.sampler(findings),
         sections.cost(findings),
