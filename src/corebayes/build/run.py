@@ -217,6 +217,11 @@ class Tolerance:
         )
 
     def reason(self, size: int) -> str:
+        if self.limited:
+            return (
+                f"measured KL(π_w ‖ π) ≤ {self.tol:g} around the modes that were found, twice, "
+                f"with {size} rows"
+            )
         return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} rows"
 
     def _certified(self, run: Run) -> bool:
@@ -226,7 +231,8 @@ class Tolerance:
             coreset = run.coreset(run.state.points, "")
             found = measure(coreset, rows, seed=seed, tol=self.tol)
         # Below what a search for modes can see, around those that were found will do.
-        return found.certified or (found.fault == "search" and found.upper is not None)
+        self.limited = found.fault == "search" and found.upper is not None
+        return found.certified or self.limited
 
 
 def _units(data: Rows) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import ctypes
 import importlib
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,8 +44,17 @@ def import_quietly(name: str, what: str) -> Any:
         return import_extra(name, f"{what} needs", "sample")
 
 
-def run_chain(density: Callback | Pointer, chain: Chain, options: dict[str, Any]) -> Any:
-    """nutpie's trace of one chain; `options` are `nutpie.sample`'s, with `tune` and `draws`."""
+class Trace(NamedTuple):
+    """What a chain drew after its tuning, z (draws, d), and its statistics by nutpie's names."""
+
+    z: Array
+    stats: dict[str, Array]
+
+
+def run_chain(
+    density: Callback | Pointer, chain: Chain, options: dict[str, Any], stats: Sequence[str]
+) -> Trace:
+    """One chain; `options` are `nutpie.sample`'s, with `tune` and `draws`."""
     nutpie = import_nutpie()
     failures: list[Exception] = []
     if isinstance(density, Pointer):
@@ -60,6 +69,8 @@ def run_chain(density: Callback | Pointer, chain: Chain, options: dict[str, Any]
         seed=chain.seed,
         save_warmup=False,
         blocking=False,
+        # Chains as ArviZ data, one by one, would take longer than the draws of a small coreset.
+        return_raw_trace=True,
         **options,
     )
     try:
@@ -80,7 +91,18 @@ def run_chain(density: Callback | Pointer, chain: Chain, options: dict[str, Any]
         raise
     if failures:
         raise failures[0]
-    return trace
+    return _read(trace, chain.start.size, options["draws"], stats)
+
+
+def _read(trace: Any, dim: int, num_draws: int, names: Sequence[str]) -> Trace:
+    """The last so many draws of a trace of Arrow columns, those before are of the tuning."""
+    pyarrow: Any = importlib.import_module("pyarrow")
+    (draws,), (stats,) = trace.get_arrow_trace()
+    z = pyarrow.array(draws.column("z")).flatten().to_numpy(zero_copy_only=False)
+    return Trace(
+        np.asarray(z, dtype=np.float64).reshape(-1, dim)[-num_draws:],
+        {name: np.asarray(stats.column(name).to_numpy())[-num_draws:] for name in names},
+    )
 
 
 class Thread:
