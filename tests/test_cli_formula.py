@@ -14,6 +14,8 @@ from corebayes.cli.app import run
 def test_two_levels_and_missing_values(tmp_path, capsys, suffix):
     rng = np.random.default_rng(0)
     frame = pandas.DataFrame({"x": rng.normal(size=60), "t": rng.uniform(size=60)})
+    # No formula could use it, and none has to.
+    frame["when"] = pandas.date_range("2020", periods=60)
     frame["late"] = np.where(frame["x"] + rng.logistic(size=60) > 0, "yes", "no")
     frame.loc[[3, 7], "x"] = np.nan
     rows, out = tmp_path / f"rows{suffix}", tmp_path / "coreset.parquet"
@@ -21,7 +23,14 @@ def test_two_levels_and_missing_values(tmp_path, capsys, suffix):
         frame.to_csv(rows, index=False)
     else:
         frame.to_parquet(rows)
-    words = ["build", str(rows), "--model", "logistic", "--formula", "late ~ scale(x) + t"]
+    words = [
+        "build",
+        str(rows),
+        "--model",
+        "logistic",
+        "--formula",
+        "late ~ . - when - x + scale(x)",
+    ]
     words += ["--size", "5", "--out", str(out)]
     with pytest.raises(SystemExit) as left:
         run(words)
