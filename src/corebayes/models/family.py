@@ -50,9 +50,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.base import NormalPriorModel
-from corebayes.models.coefficient_prior import Flat
+from corebayes.models.learned_prior import constants_given
 from corebayes.models.prior_table import statement
-from corebayes.models.scale_prior import OnLine, ScalePrior
+from corebayes.models.scale_prior import ScalePrior
 from corebayes.models.special import log_mean, log_odds
 from corebayes.models.unbound import Unbound
 from corebayes.models.variables import Scale, Variable
@@ -266,7 +266,7 @@ class Family(Unbound, NormalPriorModel):
 
     @property
     def unknown(self) -> tuple[Constant, ...]:
-        named = constants_given(self)
+        named = constants_given(self.prior, self.learnable)
         return tuple(one for one in self.learnable if self.known(one) is None or one.name in named)
 
     def shown(self, learned: Sequence[Constant], start: int) -> list[Variable]:
@@ -303,59 +303,3 @@ class Family(Unbound, NormalPriorModel):
         """The regression for these rows: a model of all coefficients and unknown constants."""
         assert Family.made_by is not None
         return Family.made_by(family=self).bind(data)
-
-
-def given_learned(family: Family, given: Any) -> dict[str, ScalePrior]:
-    """The priors that somebody gave for constants that are to be learned, by name.
-
-    `given` is a mapping by name, one prior alone for the first constant, or None. The family's own
-    `prior` may name some as well.
-    """
-    constants = [one.name for one in family.learnable]
-    if given is None:
-        given = {}
-    elif not isinstance(given, Mapping):
-        given = {next(iter(constants), ""): given}
-    named = {str(name): as_prior(prior) for name, prior in given.items()}  # pyright: ignore
-    for name in named:
-        if not constants:
-            raise ValueError(f"{type(family).__name__} has no constant that could be learned")
-        if name not in constants:
-            raise ValueError(
-                f"{type(family).__name__} has no constant {name!r} that could be learned; it has "
-                f"{', '.join(constants)}"
-            )
-    return {**constants_given(family), **named}
-
-
-def constants_given(family: Family) -> dict[str, ScalePrior]:
-    """The constants that the family's own `prior` names."""
-    prior = family.prior
-    if not isinstance(prior, Mapping):
-        return {}
-    named = {one.name: prior[one.name] for one in family.learnable if one.name in prior}
-    for name, one in named.items():
-        if isinstance(one, Flat):
-            raise ValueError(
-                f"the prior of {name!r} is flat: the posterior of a constant that few rows say "
-                "little about need not exist; give HalfNormal(…) or HalfStudentT(4, …)"
-            )
-    return {name: as_prior(one) for name, one in named.items()}
-
-
-def learned_priors(family: Family, given: Any) -> dict[str, ScalePrior]:
-    """The priors of the constants that are learned, by name, in the family's order: those that are
-    given, and the family's own for constants that have no number."""
-    unknown = {one.name: one.prior for one in family.unknown}
-    every = {**unknown, **given_learned(family, given)}
-    return {one.name: every[one.name] for one in family.learnable if one.name in every}
-
-
-def as_prior(prior: Any) -> ScalePrior:
-    """A prior of one number; Normal(mean, sd) is one of a number anywhere on the line."""
-    if isinstance(prior, ScalePrior):
-        return prior
-    mean, sd = getattr(prior, "mean", None), getattr(prior, "sd_or_cov", None)
-    if mean is None or sd is None or np.ndim(mean) or np.ndim(sd):
-        raise TypeError(f"a prior such as HalfNormal(1.0) is wanted, got {prior!r}")
-    return OnLine(float(mean), float(sd))

@@ -18,11 +18,12 @@ from typing import Any, Self
 import numpy as np
 
 from corebayes.models.design import Seen, Targets, coefficient_names
-from corebayes.models.family import Family, Jet, given_learned
+from corebayes.models.family import Family, Jet
 from corebayes.models.fixed_part import FixedPart
 from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE, Groups, GroupTerm
 from corebayes.models.improper import check_proper
+from corebayes.models.learned_prior import given_learned
 from corebayes.models.mixed_design import BoundMixed, MixedDesign
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
 from corebayes.models.prior import GaussianPrior, Normal

@@ -15,11 +15,10 @@ from corebayes.models.family import (
     Constant,
     Family,
     Row,
-    given_learned,
-    learned_priors,
 )
 from corebayes.models.given_prior import Given
 from corebayes.models.groups import ONE, GroupTerm, group_numbers
+from corebayes.models.learned_prior import given_learned, learned_priors
 from corebayes.models.mixed_statement import described, mixed_priors, mixed_statement
 from corebayes.models.prior import GaussianPrior
 from corebayes.models.scale_prior import ScalePrior

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from corebayes.models.default_prior import by_name, in_units, stated_priors
-from corebayes.models.family import given_learned, learned_priors
 from corebayes.models.given_prior import Given
+from corebayes.models.learned_prior import given_learned, learned_priors
 from corebayes.models.mixed_design import BoundMixed, Learned, MixedDesign
 from corebayes.models.moments import Moments
 from corebayes.models.prior import GaussianPrior, Normal
