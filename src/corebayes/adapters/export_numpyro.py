@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from corebayes.adapters import coefficient_parts
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64
 from corebayes.adapters.marginal_numpyro import marginal_factor
 from corebayes.adapters.mixed_parts import MixedParts, mixed_parts
 from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
+from corebayes.adapters.symbols import of_jax
 from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, GroupCoreset, check_coreset
+from corebayes.models.family import Family
 from corebayes.models.scale_prior import (
     Beta,
     Exponential,
@@ -43,7 +46,7 @@ def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     >>> import jax, numpy as np, numpyro, corebayes as cb
     >>> from numpyro.infer import MCMC, NUTS
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> coreset = cb.build(cb.LinearRegression(), (X, X @ [1.0, -2.0]), size=5, seed=0)
+    >>> coreset = cb.build(cb.LinearRegression(noise_sd=1.0), (X, X @ [1.0, -2.0]), size=5)
     >>> numpyro.enable_x64()
     >>> mcmc = MCMC(NUTS(cb.to_numpyro(coreset)), num_warmup=200, num_samples=200,
     ...             progress_bar=False)
@@ -118,7 +121,6 @@ def _weighted(model: NumpyroModel, rows: Block, weights: Array) -> Callable[[], 
 
 def _regression(parts: GlmParts, rows: Block, weights: Array) -> Callable[[], None]:
     numpyro = import_numpyro()
-    jax: Any = importlib.import_module("jax")
     model, prior = parts.model, parts.model.gaussian_prior
     X, y = model.design(rows), model.exported_target(rows)
     normal = numpyro.distributions.MultivariateNormal
@@ -129,35 +131,45 @@ def _regression(parts: GlmParts, rows: Block, weights: Array) -> Callable[[], No
         coefficients = numpyro.sample(parts.name, distribution)
         for position, name in enumerate(parts.columns):
             numpyro.deterministic(name, coefficients[position])
-        with numpyro.plate("rows", weights.size), numpyro.handlers.scale(scale=weights):
-            numpyro.sample("y", model.in_numpyro(numpyro, jax, X @ coefficients), obs=y)
+        _observe(model, [X @ coefficients], y, {"y": rows.y}, weights)
 
     return weighted_regression
 
 
+def _observe(
+    family: Family, etas: list[Any], y: Any, row: Mapping[str, Array], weights: Array
+) -> None:
+    """The weighted rows: a distribution of y where the library has one, else their log density."""
+    numpyro, jax = import_numpyro(), importlib.import_module("jax")
+    eta = etas[0] if len(etas) == 1 else etas
+    if family.has_distribution:
+        with numpyro.plate("rows", weights.size), numpyro.handlers.scale(scale=weights):
+            numpyro.sample("y", family.in_numpyro(numpyro, jax, eta), obs=y)
+    else:
+        terms = family.in_arrays(of_jax(), eta, row)
+        numpyro.factor("y", (weights * terms).sum())
+
+
 def _mixed(parts: MixedParts, rows: Block, weights: Array) -> Callable[[], None]:
     numpyro = import_numpyro()
-    jax: Any = importlib.import_module("jax")
-    model, prior = parts.model, parts.model.fixed_prior
+    model = parts.model
     X, y, groups = model.fixed_design(rows), model.family.exported_target(rows), model.groups(rows)
-    columns, offset = parts.columns(rows), model.offset(rows)
+    columns, offset, row = parts.columns(rows), model.offset(rows), parts.row(rows)
     distributions = numpyro.distributions
 
     def weighted_mixed_regression() -> None:
         _warn_of_float32(weights)
-        normal = distributions.MultivariateNormal(prior.mean, covariance_matrix=prior.covariance)
-        coefficients = numpyro.sample("coefficients", normal)
+        coefficients = coefficient_parts.in_numpyro(numpyro, model, "coefficients")
         for position, name in enumerate(model.fixed_names):
             numpyro.deterministic(name, coefficients[position])
         constants = [numpyro.sample(one.name, _single(one.prior)) for one in parts.learned]
-        eta = X @ coefficients if offset is None else X @ coefficients + offset
+        etas = parts.etas(X, coefficients, offset)
         for effect, column in zip(parts.effects, columns, strict=True):
             tau = numpyro.sample(effect.scale.name, _single(effect.scale.prior))
             many = distributions.Normal(0.0, tau).expand([effect.places.size]).to_event(1)
-            eta = eta + column * numpyro.sample(effect.name, many)[groups[:, effect.term]]
-        likelihood = parts.family(constants).in_numpyro(numpyro, jax, eta)
-        with numpyro.plate("rows", weights.size), numpyro.handlers.scale(scale=weights):
-            numpyro.sample("y", likelihood, obs=y)
+            own = column * numpyro.sample(effect.name, many)[groups[:, effect.term]]
+            etas[effect.predictor] = etas[effect.predictor] + own
+        _observe(parts.family(constants), etas, y, row, weights)
 
     return weighted_mixed_regression
 
@@ -175,14 +187,12 @@ def _marginal(
             f"to_numpyro has no quadrature for groups of {type(parts.model.family).__name__}, "
             "whose effects may have several modes: export coreset.level_one, a coreset of rows"
         )
-    model, prior, weights = parts.model, parts.model.fixed_prior, coreset.weights
+    model, weights = parts.model, coreset.weights
     factor = marginal_factor(coreset, parts, numpyro)
 
     def weighted_groups() -> None:
         _warn_of_float32(weights)
-        normal = numpyro.distributions.MultivariateNormal
-        distribution = normal(prior.mean, covariance_matrix=prior.covariance)
-        coefficients = numpyro.sample("coefficients", distribution)
+        coefficients = coefficient_parts.in_numpyro(numpyro, model, "coefficients")
         for position, name in enumerate(model.fixed_names):
             numpyro.deterministic(name, coefficients[position])
         values = [numpyro.sample(one.name, _single(one.prior)) for one in parts.scales()]

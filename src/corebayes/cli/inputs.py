@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corebayes as cb
-from corebayes.adapters.formula import ALIASES, mixed
+from corebayes.adapters.family_names import our_name
+from corebayes.adapters.formula import mixed
 from corebayes.constructions import Construction, exported
 from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
@@ -20,9 +21,11 @@ from corebayes.data.npy_header import check_archive
 from corebayes.data.parquet_files import is_address, read_parquet
 from corebayes.files.reading import check_regular, first_line
 from corebayes.formula.design import Design
+from corebayes.formula.parser import parse
 from corebayes.formula.rows import design_rows, rows_of, stored_design
-from corebayes.formula.tokens import shorten
-from corebayes.models import BUILT_IN, GLM, NormalPriorModel
+from corebayes.formula.tokens import mentioned, shorten
+from corebayes.models import BUILT_IN, NormalPriorModel
+from corebayes.models.family import Family
 from corebayes.rows import Rows, open_rows
 from corebayes.scan.passes import Executor
 from corebayes.types import Model
@@ -31,7 +34,7 @@ from corebayes.types import Model
 class ModelOptions(NamedTuple):
     """The numbers that models take on the command line; None where nothing was said."""
 
-    prior_sd: float
+    prior: Any
     intercept: bool
     noise_sd: float | None = None
     df: float | None = None
@@ -79,12 +82,14 @@ IN_MEMORY = (".csv", ".npz")
 def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) -> Model:
     """The model of this name, or an error that lists the names there are.
 
-    Regressions `by_formula` may have the names of Bambi and R: gaussian has a target there.
+    Regressions may have the names of Bambi and R.
     """
-    name = ALIASES.get(name, name) if by_formula else name
+    name = our_name(name) if name not in MODELS or by_formula else name
     constructor, settings = _named(name, MODELS, "model")
-    arguments: dict[str, Any] = {**settings, "prior": cb.Normal(0.0, options.prior_sd)}
-    if issubclass(constructor, GLM):
+    arguments: dict[str, Any] = dict(settings)
+    if options.prior is not None:
+        arguments["prior"] = options.prior
+    if issubclass(constructor, Family):
         arguments["intercept"] = options.intercept
     elif options.intercept:
         raise ValueError(f"--intercept is for regressions; the {name} model has no features")
@@ -102,24 +107,16 @@ def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) ->
     return constructor(**arguments)
 
 
-def with_groups(model: Model, data: Rows, options: ModelOptions, *, name: str) -> Model:
+def with_groups(model: Model, data: Rows, options: ModelOptions) -> Model:
     """The model with the group terms of the formula that made the rows, if it has any."""
     if options.group_sd is not None and not options.group_sd > 0.0:
         raise ValueError(f"--group-sd must be positive, got {options.group_sd:g}")
-    if data.design is None or not isinstance(model, GLM):
+    if data.design is None or not isinstance(model, Family):
         if options.group_sd is not None:
             raise ValueError("--group-sd is for a --formula with group terms such as (1 | g)")
         return model
-    flag = {argument: flag for flag, argument in model.flags.items()}.get(
-        model.learnable[0].name if model.learnable else ""
-    )
-    return mixed(
-        model,
-        data,
-        group_sd=None if options.group_sd is None else cb.HalfNormal(options.group_sd),
-        unsaid=flag is not None and getattr(options, flag) is None,
-        named=name in ALIASES,
-    )
+    group_sd = None if options.group_sd is None else cb.HalfNormal(options.group_sd)
+    return mixed(model, data, group_sd=group_sd)
 
 
 def make_method(name: str) -> Construction:
@@ -233,7 +230,18 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
         raise ValueError(f"--formula is for tables with names, .csv or .parquet, not {path}")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path))
+
+    def needed(names: tuple[str, ...]) -> list[str]:
+        wanted = {columns.counts}
+        if columns.design is not None:
+            wanted.update(columns.design.needs)
+        else:
+            text = columns.formula or ""
+            # Also what is written only to be taken away again: y ~ . - when.
+            wanted.update(parse(text, names, columns.counts).columns, mentioned(text))
+        return [name for name in names if name in wanted]
+
+    table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path), needed)
     if columns.formula is not None:
         return design_rows(columns.formula, table, counts=columns.counts, missing=columns.missing)
     assert columns.design is not None

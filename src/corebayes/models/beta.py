@@ -28,6 +28,7 @@ class BetaRegression(Family):
     """
 
     command_line = {"beta": {}}  # noqa: RUF012
+    mean_link = "logit"
 
     precision: float | None = None
 
@@ -43,6 +44,10 @@ class BetaRegression(Family):
     @property
     def log_concave(self) -> bool:
         return False
+
+    @property
+    def measured(self) -> bool:
+        return True
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         from scipy.special import betaln

@@ -24,6 +24,8 @@ class SurvivalRegression(Family):
     censored, still waiting at y (or gives its position); without it every event was seen.
     """
 
+    mean_link = "log"
+
     event: Column | None = field(default=None, repr=False)
 
     def survey(self, row: Row) -> Array:
@@ -47,8 +49,9 @@ class SurvivalRegression(Family):
             found.append(("event", bad, "an event is 1 where it was seen and 0 where not"))
         return found
 
-    def exported_target(self, block: Any) -> NDArray[Any]:
-        return block.y
+    @property
+    def measured(self) -> bool:
+        return True
 
 
 def seen(row: Row) -> Array:

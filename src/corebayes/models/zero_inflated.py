@@ -23,6 +23,8 @@ from corebayes.types import Array
 class ZeroCounts(Family):
     """Counts of a `base` family whose zeros have a share of their own."""
 
+    mean_link = "log"
+
     exposure: Column | None = field(default=None, repr=False)
 
     @property
@@ -118,6 +120,7 @@ class ZeroInflatedPoissonRegression(ZeroInflated):
     """Zeros with probability `zero_inflation`, Poisson counts of mean e^η otherwise."""
 
     command_line = {"zero-inflated-poisson": {}}  # noqa: RUF012
+    also = ("zero_inflated_poisson",)
 
     @property
     def base(self) -> Family:
@@ -130,6 +133,11 @@ class ZeroInflatedNegativeBinomialRegression(ZeroInflated):
     μ + dispersion · μ² otherwise."""
 
     command_line = {"zero-inflated-negative-binomial": {}}  # noqa: RUF012
+    also = (
+        "zero_inflated_negativebinomial",
+        "zero_inflated_negbinomial",
+    )
+    flags = {"dispersion": "dispersion"}  # noqa: RUF012
 
     dispersion: float | None = None
 
