@@ -96,7 +96,7 @@ def test_numpyro(page):
 
 
 @pytest.mark.slow
-def test_stan(page, tmp_path, monkeypatch):
+def test_stan(page, tmp_path, monkeypatch, request):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (program,) = re.findall(r"^```stan\n(.*?)^```$", PAGES["weights"], re.MULTILINE | re.DOTALL)
     kept = page["kept"]
@@ -111,7 +111,10 @@ def test_stan(page, tmp_path, monkeypatch):
     with warnings.catch_warnings():
         # pystan's dependencies speak of their own future, from the import on.
         warnings.simplefilter("ignore")
-        asyncio.set_event_loop(asyncio.new_event_loop())
+        # pystan asks for the thread's loop and leaves it open.
+        loop = asyncio.new_event_loop()
+        request.addfinalizer(loop.close)
+        asyncio.set_event_loop(loop)
         built = importlib.import_module("stan").build(program, data=data)
         found = [built.log_prob([a, b, u, *effects]) for a, b, u, effects in places(page)]
     np.testing.assert_allclose(relative(found), ours(page), rtol=1e-6)
