@@ -1,12 +1,13 @@
 """Simulation-based calibration of `correct`, with coresets that are deliberately poor.
 
     python -m benchmarks.calibration [--replications 200] [--models logistic student-t]
+                                     [--minutes 8]
 
 Parameters are drawn from the prior and rows from the model, so ranks of the true parameters among
 draws of the posterior are uniform (Talts et al. 2018) and 90 % intervals cover 90 % of them. The
 coreset's weights are spoilt until KL(π_w ‖ π) is half a nat: too large, so that its posterior is
 too narrow, and uneven, so that it lies elsewhere. Its own draws are then visibly off; corrected
-ones must not be.
+ones must not be. Every replication is kept (`kept.py`), so that runs of a few minutes add up.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.kept import Kept
 from scipy import stats
 
 import corebayes as cb
@@ -169,11 +172,12 @@ def replicate(case: Case, seed: int, draws: int = 250) -> dict[str, Any]:
     exact = cb.correct(poor, data, draws=draws, chains=4, seed=seed)
     seconds = time.process_time() - began
     return {
-        "sample": ranks_of(theta, ours.flat),
-        "correct": ranks_of(theta, flat_draws(exact)),
-        "seconds": seconds,
-        **{name: exact.posterior.attrs[name] for name in ("acceptance", "num_passes")},
-        "evaluations": exact.posterior.attrs["evaluations_per_draw"],
+        "sample": ranks_of(theta, ours.flat).tolist(),
+        "correct": ranks_of(theta, flat_draws(exact)).tolist(),
+        "correcting": seconds,
+        "acceptance": float(exact.posterior.attrs["acceptance"]),
+        "num_passes": int(exact.posterior.attrs["num_passes"]),
+        "evaluations": float(exact.posterior.attrs["evaluations_per_draw"]),
     }
 
 
@@ -198,23 +202,29 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=200)
     parser.add_argument("--models", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=8.0)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     print(f"{'model':<13} {'draws':<8} {'p uniform':>10} {'90 % covers':>12}")
+    kept = Kept(Path("results") / "calibration.jsonl", arguments.minutes)
     for name in arguments.models:
-        case, began = CASES[name](), time.process_time()
-        found = [replicate(case, arguments.seed + k) for k in range(arguments.replications)]
+        case = CASES[name]()
+        seeds = range(arguments.seed, arguments.seed + arguments.replications)
+        jobs = [(f"{name} {seed}", seed) for seed in seeds]
+        found = list(kept.each(jobs, lambda seed, case=case: replicate(case, seed)))
+        if not found:
+            continue
         for draws in ("sample", "correct"):
             ranks = np.stack([one[draws] for one in found])
             print(f"{name:<13} {draws:<8} {uniformity(ranks):>10.2g} {coverage(ranks):>11.1%}")
         mean = {
             key: np.mean([one[key] for one in found])
-            for key in ("acceptance", "num_passes", "evaluations", "seconds")
+            for key in ("acceptance", "num_passes", "evaluations", "correcting", "seconds")
         }
         print(
-            f"{'':13} {mean['acceptance']:.0%} accepted, {mean['num_passes']:.1f} passes, "
-            f"{mean['evaluations']:.2f} evaluations a draw, {mean['seconds']:.2f} CPU s each; "
-            f"{time.process_time() - began:.0f} CPU s in all",
+            f"{'':13} {len(found)} replications, {mean['acceptance']:.0%} accepted, "
+            f"{mean['num_passes']:.1f} passes, {mean['evaluations']:.2f} evaluations a draw, "
+            f"{mean['correcting']:.2f} CPU s each, {mean['seconds']:.2f} with all else",
             flush=True,
         )
 

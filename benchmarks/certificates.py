@@ -1,4 +1,8 @@
-"""How often certificates are right: `python -m benchmarks.certificates NAME [runs]`.
+"""How often certificates are right.
+
+    python -m benchmarks.certificates level [1.0001 0.5 2 8] [--runs 1800] [--minutes 8]
+    python -m benchmarks.certificates modes [family …] [--runs 420]
+    python -m benchmarks.certificates built [--runs 360]
 
 `level`: a Gaussian mean whose conjugacy is hidden, all weights scaled so that KL(π_w ‖ π) is known
 exactly: how often a KL of 1.0001 times the tolerance is certified (at most 2.5 % may be), one of
@@ -8,17 +12,21 @@ half the tolerance is not, and how often value ± two errors covers the truth.
 the tolerance are certified (none may be), and how many at half of it and less are not.
 
 `built`: the frequency model, built by default: whether the coreset is at the right alias.
+
+Every result is kept (`kept.py`), so that runs of a few minutes add up.
 """
 
 from __future__ import annotations
 
-import sys
-import time
+import argparse
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks.kept import Kept, Row
 from benchmarks.several_modes import FAMILIES, frequency_problem
 from scipy.optimize import brentq
 
@@ -29,6 +37,7 @@ from corebayes.diagnostics import gaussian_kl
 from corebayes.rows import open_rows
 
 MODES_TOL = 0.05
+SHARES = (1.0001, 0.5, 2.0, 8.0)
 TOLERANCES, DIMS = (0.001, 0.005, 0.02, 0.1, 0.5), (1, 5, 20)
 
 
@@ -62,119 +71,157 @@ class Scaled(NamedTuple):
         return float(np.exp(brentq(lambda log: self.kl(np.exp(log)) - kl, *ends)))
 
 
-def scaled(dim: int, seed: int) -> Scaled:
-    rows = open_rows(np.random.default_rng(seed).normal(size=(20, dim)) + 1.0)
+@cache
+def scaled(dim: int) -> Scaled:
+    rows = open_rows(np.random.default_rng(dim).normal(size=(20, dim)) + 1.0)
     prior = cb.Normal(0.0, 10.0)
     model = cb.GaussianMean(prior=prior).bind(rows)
     return Scaled(rows, model, Hidden(prior=prior).bind(rows))
 
 
-class Outcome(NamedTuple):
-    certified: bool
-    covered: bool | None
-    num_draws: int
+class Job(NamedTuple):
+    """A coreset of known KL, and the tolerance to certify it at."""
+
+    share: float
+    dim: int
+    tol: float
+    large: bool
+    seed: int
 
 
-def outcome(problem: Scaled, kl: float, tol: float, *, large: bool, seed: int) -> Outcome:
-    coreset = problem.coreset(problem.scale_of(kl, large=large))
-    found = measure(coreset, problem.rows, tol=tol, seed=seed)
+def level_jobs(share: float, repeats: int) -> Iterator[tuple[str, Job]]:
+    """At KL = share · tol, over dimensions, tolerances and both signs of the error."""
+    for seed, dim, tol, large in product(range(repeats), DIMS, TOLERANCES, (False, True)):
+        yield f"{share:g} {dim} {tol:g} {large} {seed}", Job(share, dim, tol, large, seed)
+
+
+def level_of(job: Job) -> Row:
+    problem, kl = scaled(job.dim), job.share * job.tol
+    coreset = problem.coreset(problem.scale_of(kl, large=job.large))
+    found = measure(coreset, problem.rows, tol=job.tol, seed=job.seed)
     covered = None
     if found.reverse_kl is not None:
         value, error = found.reverse_kl
-        covered = abs(value - kl) <= 2.0 * error
-    return Outcome(found.certified, covered, found.num_draws)
+        covered = bool(abs(value - kl) <= 2.0 * error)
+    return {"certified": found.certified, "covered": covered, "draws": found.num_draws}
 
 
-def outcomes(share: float, repeats: int) -> Iterator[tuple[tuple[Any, ...], Outcome]]:
-    """At KL = share · tol, over dimensions, tolerances and both signs of the error."""
-    for dim in DIMS:
-        problem = scaled(dim, dim)
-        for tol, large in product(TOLERANCES, (False, True)):
-            for seed in range(repeats):
-                yield (
-                    (dim, tol, large),
-                    outcome(problem, share * tol, tol, large=large, seed=seed),
-                )
-
-
-def level(runs: int) -> None:
+def level(kept: Kept, runs: int, *shares: str) -> None:
     repeats = max(1, runs // (len(DIMS) * len(TOLERANCES) * 2))
-    for share in (1.0001, 0.5, 2.0, 8.0):
-        began = time.process_time()
-        found = list(outcomes(share, repeats))
-        certified = np.mean([one.certified for _, one in found])
-        printed = [one.covered for _, one in found if one.covered is not None]
-        draws = np.mean([one.num_draws for _, one in found])
+    for share in [float(share) for share in shares] or SHARES:
+        found = list(kept.each(level_jobs(share, repeats), level_of))
+        if not found:
+            continue
+        certified = np.mean([row["certified"] for row in found])
+        printed = [row["covered"] for row in found if row["covered"] is not None]
         print(
             f"KL = {share:g} tol: {len(found)} runs, certified {100 * certified:.2f} %, printed "
             f"{len(printed)}, of these covered {100 * np.mean(printed):.2f} %, "
-            f"{draws:.0f} draws, {time.process_time() - began:.0f} CPU s",
+            f"{np.mean([row['draws'] for row in found]):.0f} draws, {cpu(found)}",
             flush=True,
         )
-        worst: dict[Any, list[bool]] = {}
-        for key, one in found:
-            worst.setdefault(key, []).append(one.certified)
-        extreme = sorted((float(np.mean(v)), k) for k, v in worst.items())
+        worst: dict[str, list[bool]] = {}
+        for row in found:
+            worst.setdefault(row["key"].rsplit(" ", 1)[0], []).append(row["certified"])
+        extreme = sorted((round(float(np.mean(v)), 3), k) for k, v in worst.items())
         print("   least and most certified:", extreme[:2], extreme[-2:], flush=True)
 
 
-def modes(runs: int, *names: str) -> None:
+def mode_jobs(name: str, number: int) -> Iterator[tuple[str, tuple[Any, int]]]:
+    """The first so many cases of a family."""
+    given = 0
+    for seed in range(10_000):
+        for place, case in enumerate(FAMILIES[name](seed)):
+            if given < number:
+                given += 1
+                yield f"{name} {seed} {place}", (case, seed)
+        if given >= number:
+            return
+
+
+def mode_of(job: tuple[Any, int]) -> Row:
+    case, seed = job
+    result = measure(case.coreset, case.rows, tol=MODES_TOL, seed=seed + 1)
+    return judged(case.kl, result, case.name)
+
+
+def judged(kl: float, result: Any, name: str) -> Row:
+    return {"name": name, "kl": kl, "certified": result.certified, "verdict": result.verdict}
+
+
+def counted(found: list[Row]) -> tuple[int, int, int, int]:
+    """Wrong ones, those of them that are certified, right ones, and those that are not."""
+    wrong = [row for row in found if row["kl"] > MODES_TOL]
+    right = [row for row in found if row["kl"] <= 0.5 * MODES_TOL]
+    for row in found:
+        if (row in right and not row["certified"]) or (row in wrong and row["certified"]):
+            print(f"   {row['key']} ({row['name']}): KL {row['kl']:.3g}, {row['verdict']}")
+    return (
+        len(wrong),
+        sum(row["certified"] for row in wrong),
+        len(right),
+        sum(not row["certified"] for row in right),
+    )
+
+
+def modes(kept: Kept, runs: int, *names: str) -> None:
     """Over posteriors of several modes: how many are certified and wrong, or right and not."""
     print(
         *(f"{name:>12}" for name in ("family", "runs", "wrong", "certified", "right", "withheld"))
     )
+    everything: list[Row] = []
     for name in names or FAMILIES:
-        cases = FAMILIES[name]
-        began, found = time.process_time(), list[tuple[float, Any]]()
-        for seed in range(10_000):
-            for case in cases(seed):
-                result = measure(case.coreset, case.rows, tol=MODES_TOL, seed=seed + 1)
-                found.append((case.kl, result))
-                right = case.kl <= 0.5 * MODES_TOL
-                if (right and not result.certified) or (case.kl > MODES_TOL and result.certified):
-                    print(f"   {case.name} seed {seed}: KL {case.kl:.3g}, {result.verdict}")
-            if len(found) >= runs / len(FAMILIES):
-                break
-        wrong = [result for kl, result in found if kl > MODES_TOL]
-        right = [result for kl, result in found if kl <= 0.5 * MODES_TOL]
-        counts = (
-            len(found),
-            len(wrong),
-            sum(result.certified for result in wrong),
-            len(right),
-            sum(not result.certified for result in right),
-        )
-        print(
-            f"{name:>12}",
-            *(f"{count:>12}" for count in counts),
-            f"  {(time.process_time() - began) / len(found):.2f} CPU s each",
-            flush=True,
-        )
+        found = list(kept.each(mode_jobs(name, -(-runs // len(FAMILIES))), mode_of))
+        everything += found
+        if found:
+            counts = (len(found), *counted(found))
+            print(f"{name:>12}", *(f"{count:>12}" for count in counts), f"  {cpu(found)}")
+    print(f"{'all':>12}", *(f"{count:>12}" for count in (len(everything), *counted(everything))))
 
 
-def built(runs: int) -> None:
+def built_of(job: tuple[int, int, int]) -> Row:
+    number, size, seed = job
+    rows, model, truth = frequency_problem(seed, number)
+    coreset = cb.build(model, rows, size=size, seed=seed, progress=False)
+    result = measure(coreset, rows, tol=MODES_TOL, seed=seed + 1)
+    return judged(truth.kl(coreset), result, f"{number} rows, size {size}")
+
+
+def built(kept: Kept, runs: int) -> None:
     """Default builds of the frequency model at three sizes: true KL, and what is certified."""
     for number, size in product((400, 5000), (15, 25, 40)):
-        began, kls, certified = time.process_time(), list[float](), list[bool]()
-        for seed in range(max(1, runs // 6)):
-            rows, model, truth = frequency_problem(seed, number)
-            coreset = cb.build(model, rows, size=size, seed=seed, progress=False)
-            kls.append(truth.kl(coreset))
-            certified.append(measure(coreset, rows, tol=MODES_TOL, seed=seed + 1).certified)
-        wrong = np.array(kls) > MODES_TOL
-        right = np.array(kls) <= 0.5 * MODES_TOL
-        withheld = right & ~np.array(certified)
+        jobs = [(f"built {number} {size} {s}", (number, size, s)) for s in range(-(-runs // 6))]
+        found = list(kept.each(jobs, built_of))
+        if not found:
+            continue
+        wrong, certified, right, withheld = counted(found)
+        kls = [row["kl"] for row in found]
         print(
             f"N = {number}, size {size}: {len(kls)} builds, KL median {np.median(kls):.1e}, "
-            f"largest {max(kls):.1e}, above {MODES_TOL}: {wrong.sum()}, of these certified "
-            f"{np.sum(wrong & certified)}; right and withheld {withheld.sum()} of {right.sum()}; "
-            f"{(time.process_time() - began) / len(kls):.1f} CPU s each",
+            f"largest {max(kls):.1e}, above {MODES_TOL}: {wrong}, of these certified {certified}; "
+            f"right and withheld {withheld} of {right}; {cpu(found)}",
             flush=True,
         )
+
+
+def cpu(found: list[Row]) -> str:
+    return f"{np.mean([row['seconds'] for row in found]):.2f} CPU s each"
 
 
 BENCHMARKS: dict[str, Any] = {"level": level, "modes": modes, "built": built}
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("benchmark", choices=list(BENCHMARKS))
+    parser.add_argument("names", nargs="*", help="families of modes, or shares of the tolerance")
+    parser.add_argument("--runs", type=int, help="1800 of each level, 420 of modes, 360 builds")
+    parser.add_argument("--minutes", type=float, default=8.0)
+    arguments = parser.parse_args()
+    runs = arguments.runs or {"level": 1800, "modes": 420, "built": 360}[arguments.benchmark]
+    kept = Kept(Path("results") / f"certificates-{arguments.benchmark}.jsonl", arguments.minutes)
+    BENCHMARKS[arguments.benchmark](kept, runs, *arguments.names)
+
+
 if __name__ == "__main__":
-    BENCHMARKS[sys.argv[1]](int(sys.argv[2]) if len(sys.argv) > 2 else 1800, *sys.argv[3:])
+    main()

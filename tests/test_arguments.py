@@ -132,3 +132,27 @@ def test_arguments_of_every_function(call, argument, value):
         CALLS[call](**{argument: value})
     words = str(refusal.value)
     assert words.startswith(argument.removesuffix("s") if argument == "sizes" else argument), words
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (cb.LogisticRegression, r"write LogisticRegression\(\), with parentheses"),
+        ("logistic", r"model must be one such as LogisticRegression\(\)"),
+        ((cb.LogisticRegression(), None), "gives first of its pair"),
+    ],
+)
+def test_what_is_no_model_is_said(model, words):
+    with pytest.raises(TypeError, match=words):
+        cb.build(model, (np.ones((4, 1)), np.ones(4)), size=2)
+
+
+def test_a_coreset_is_not_saved_under_the_name_of_another_format(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(20, 2))
+    coreset = cb.build(
+        cb.GaussianMean(np.eye(2)), rows, size=3, method=cb.Uniform(), progress=False
+    )
+    with pytest.raises(ValueError, match=r"end the name in \.parquet, .*c\.csv; corebayes\.to_csv"):
+        coreset.save(tmp_path / "c.csv")
+    assert not (tmp_path / "c.csv").exists()
+    coreset.save(tmp_path / "c.parquet")

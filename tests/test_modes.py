@@ -182,3 +182,85 @@ def test_guards_do_not_look_where_one_row_outweighs_all() -> None:
     model = CustomModel(log_likelihood, lambda draws: -0.02 * np.sum(np.square(draws), axis=1), 3)
     coreset = cb.build(model, rows, size=30, seed=0, progress=False)
     assert certify(coreset, rows, tol=0.01).certified
+
+
+def many_parameters(dim: int) -> tuple[Any, Any]:
+    """Two rows of each kind: a mode that the first kind has, one twelve deviations away that only
+    the second has, and Gaussians beside them."""
+
+    def log_likelihood(draws: np.ndarray, block: Any) -> np.ndarray:
+        theta = draws[:, 0]
+        second = np.logaddexp(0.0, 12.0 * theta - 72.0)
+        rest = -0.5 * np.sum(np.square(draws[:, 1:] - 0.3), axis=1) - 0.5 * np.square(theta)
+        return np.where(block.X == 0.0, rest, second) / 2.0
+
+    def gradient(theta: np.ndarray, block: Any, weights: np.ndarray) -> np.ndarray:
+        first, second = weights[block.X[:, 0] == 0.0].sum(), weights[block.X[:, 0] == 1.0].sum()
+        slope = -0.5 * first * (theta - np.r_[0.0, np.full(dim - 1, 0.3)])
+        slope[0] += 6.0 * second / (1.0 + np.exp(72.0 - 12.0 * theta[0]))
+        return slope
+
+    data = open_rows(np.array([[0.0], [1.0], [0.0], [1.0]]))
+    model = CustomModel(
+        log_likelihood,
+        lambda draws: -0.5 * np.sum(np.square(draws / 9.0), axis=1),
+        dim,
+        gradient=gradient,
+    )
+    return model.bind(data), data
+
+
+@pytest.mark.slow
+def test_lost_modes_of_thirty_parameters_are_seen() -> None:
+    model, data = many_parameters(30)
+    assert certify(weighted(model, data, np.arange(4), 1.0), data, tol=0.05).certified
+    lost = certify(weighted(model, data, [0, 2], [1.0, 1.0]), data, tol=0.05)
+    assert not lost.certified and lost.fault == "coreset"
+
+
+def test_what_no_search_can_see_is_not_certified() -> None:
+    model, data = many_parameters(45)
+    everything = weighted(model, data, np.arange(4), 1.0)
+    certificate = certify(everything, data, tol=0.05)
+    assert not certificate.certified and certificate.fault == "search"
+    assert certificate.reverse_kl is not None and certificate.upper <= 0.05
+    assert "cannot be annealed in 45 dimensions" in certificate.verdict
+
+
+def test_the_modes_of_a_sampler_of_ones_own_are_ones_own() -> None:
+    lost, _, data = lost_mode(800, 0.3)
+    found = certify(lost, data, tol=0.05, sampler=cb.NUTS(chains=2), draws=200)
+    assert "where the draws of this sampler lie" in found.verdict
+
+
+@pytest.mark.parametrize("family", ["cauchy", "labels"])
+def test_samples_visit_all_modes_in_proportion(family: str) -> None:
+    case = next(iter(FAMILIES[family](2)))
+    posterior = Posterior.of(case.coreset)
+    drawn = cb.Automatic().draw(np.random.default_rng(0), posterior, 4000)
+    assert drawn.how.startswith("independence Metropolis")
+    axis = np.linspace(-12.0, 12.0, 241 if posterior.dim == 2 else 4001)
+    grid = np.column_stack([v.ravel() for v in np.meshgrid(*[axis] * posterior.dim)])
+    shares = np.exp(posterior.log_density(grid) - posterior.log_density(grid).max())
+    shares /= shares.sum()
+    mean = shares @ grid
+    np.testing.assert_allclose(drawn.flat.mean(axis=0), mean, atol=0.3)
+    right = float(shares[grid[:, 0] > 0.0].sum())
+    assert np.mean(drawn.flat[:, 0] > 0.0) == pytest.approx(right, abs=0.05)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_corrected_draws_visit_the_modes_that_a_coreset_lost(seed: int) -> None:
+    case = next(iter(FAMILIES["lost"](seed)))
+    assert case.kl > 0.05
+    exactly = cb.correct(case.coreset, case.rows, draws=500, seed=seed)
+    both = case.rows.take(np.arange(2))
+    grid = np.linspace(-15.0, 30.0, 4001)[:, None]
+    logs = case.coreset.model.sum_potentials(grid, both, np.full(2, case.rows.num_rows / 2.0))
+    logs += case.coreset.model.log_prior(grid)
+    shares = np.exp(logs - np.logaddexp.reduce(logs))
+    values = exactly.posterior["theta"].values.ravel()
+    assert values.mean() == pytest.approx(float(shares @ grid[:, 0]), abs=0.6)
+    assert exactly.posterior.attrs["surrogate"] == "modes of all rows"
+    with pytest.raises(ValueError, match="a mode near θ"):
+        cb.correct(case.coreset, case.rows, method="psis", seed=seed)

@@ -144,7 +144,10 @@ def test_chains_that_disagree_are_warned_about() -> None:
     coreset = weighted(model, data, [], [])
     with pytest.warns(UserWarning, match="did not converge"):
         for seed in range(4):
-            sample(coreset, draws=50, tune=50, seed=seed)
+            sample(coreset, draws=50, tune=50, seed=seed, sampler="nuts")
+    # By default draws are proposed around both modes.
+    values = sample(coreset, draws=500, tune=50).posterior["theta"].values.ravel()
+    assert np.mean(values > 0.0) == pytest.approx(0.5, abs=0.08)
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ from corebayes.coreset import Coreset, GroupCoreset, load
 from corebayes.data.warn import ToleranceWarning
 from corebayes.exact import correct, laplace, log_evidence, loo
 from corebayes.models import *  # noqa: F403
-from corebayes.predict import Prediction, predict
-from corebayes.report import Report, report
+from corebayes.predict import Check, Prediction, check, predict
+from corebayes.report import Report, report, summary
 from corebayes.rows import Rows
 from corebayes.rows import open_rows as open
 from corebayes.sample import sample
@@ -72,6 +72,7 @@ __all__ = [
     "Adam",
     "Automatic",
     "Certificate",
+    "Check",
     "CheckpointError",
     "ClosedForm",
     "Coreset",
@@ -103,6 +104,7 @@ __all__ = [
     "build",
     "build_path",
     "certify",
+    "check",
     "choose_groups",
     "correct",
     "dask",
@@ -123,6 +125,7 @@ __all__ = [
     "refit",
     "report",
     "sample",
+    "summary",
     "to_bambi",
     "to_columns",
     "to_csv",

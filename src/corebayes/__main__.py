@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from corebayes.extras import install
+
 
 def main() -> None:
     """Run the command line, or say what to install when its libraries are missing."""
@@ -14,7 +16,7 @@ def main() -> None:
             raise
         print(
             f"corebayes: the command line needs {error.name}, which is not installed: "
-            'pip install "corebayes[cli]"',
+            f"{install('cli')}",
             file=sys.stderr,
         )
         sys.exit(2)

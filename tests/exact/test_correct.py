@@ -11,6 +11,7 @@ import corebayes as cb
 from corebayes.exact import chains as exact_chains
 from corebayes.exact.chains import draw_exactly
 from corebayes.rows import open_rows
+from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.worth import Worth, worth
 from tests.exact.rows import (
     Grid,
@@ -98,6 +99,14 @@ def test_conjugate_models_have_independent_draws_in_closed_form():
     deviations = np.sqrt(np.diag(np.linalg.inv(precision)))
     np.testing.assert_allclose((flat.mean(axis=0) - mean) / deviations, 0.0, atol=0.05)
     np.testing.assert_allclose(flat.std(axis=0) / deviations, 1.0, atol=0.05)
+    full = everything(cb.LinearRegression(noise_sd=0.5), (X, y))
+    expected = full.model.sum_potentials(flat, full.rows) + full.model.log_prior(flat)
+    expected += full.model.log_base(full.rows).sum()
+    np.testing.assert_allclose(found.sample_stats["lp"].values.ravel(), expected, rtol=1e-9)
+    ours = Posterior.of(coreset).model.sum_potentials(flat, coreset.rows, 0.1 * coreset.weights)
+    ratio = expected - full.model.log_prior(flat) - ours
+    offset = found.sample_stats["log_ratio"].values.ravel() - ratio
+    np.testing.assert_allclose(offset, offset[0], atol=1e-6)
 
 
 def test_counts_are_counted():

@@ -37,7 +37,7 @@ class Walk:
     def draws(self, states):
         return np.array([[self.places[state]] for state in states], dtype=float)
 
-    def reach(self, left, *, foreseen):
+    def reach(self, left, surprise):
         return min(left, self.ahead)
 
 

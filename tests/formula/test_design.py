@@ -188,9 +188,9 @@ def test_missing_values_are_told_of_all_columns():
 @pytest.mark.parametrize(
     ("right", "words"),
     [
-        ("when", "column 'when' holds .*neither numbers nor categories"),
-        ("C(when)", "column 'when' holds .*neither numbers nor categories"),
-        ("offset(x)", "offset.* not supported yet"),
+        ("when", "column 'when' holds .*days since a date"),
+        ("C(when)", "column 'when' holds .*days since a date"),
+        ("x:offset(z)", r"offset\(\) is a term of its own: write it between"),
         ("0", "makes no columns"),
         ("2:x", r"2 is no term of a formula: write I\(2 \* x\)"),
         ("(0 + x)", "no effect inside of parentheses"),

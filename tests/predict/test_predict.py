@@ -183,3 +183,32 @@ def test_refusals(line):
     own = cb.CustomModel(density, lambda draws: -0.5 * np.sum(draws**2, axis=1), 1)
     with pytest.raises(TypeError, match="no way to draw targets"):
         cb.predict(cb.build(own, (X, y), size=5, method=cb.Uniform()), X)
+
+
+def test_categories_have_probabilities():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(2000, 1))
+    noise = rng.logistic(size=2000)
+    y = np.searchsorted([-1.0, 0.5], 1.2 * X[:, 0] + noise).astype(float)
+    coreset = cb.build(cb.OrdinalRegression(), (X, y), size=40)
+    found = cb.predict(coreset, np.array([[-2.0], [0.0], [3.0]]))
+    assert list(found.columns)[:3] == ["likeliest", "p[0]", "p_lower[0]"]
+    every = np.column_stack([found[f"p[{k}]"] for k in range(3)])
+    np.testing.assert_allclose(every.sum(axis=1), 1.0)
+    exact = 1 / (1 + np.exp(-(np.array([-1.0, 0.5]) - 1.2 * np.array([[-2.0], [0.0], [3.0]]))))
+    known = np.diff(np.column_stack([np.zeros(3), exact, np.ones(3)]), axis=1)
+    np.testing.assert_allclose(every, known, atol=0.06)
+    np.testing.assert_array_equal(found["likeliest"], known.argmax(axis=1))
+    drawn = cb.sample(coreset)
+    again = cb.predict(drawn, np.array([[-2.0], [0.0], [3.0]]))
+    np.testing.assert_allclose(again["p[1]"], found["p[1]"], atol=0.02)
+
+
+@pytest.mark.parametrize("scale", ["as it is", "exp", "exp(-)", "expit", "ordered"])
+def test_variables_go_back_to_parameters(scale):
+    from corebayes.models.variables import Variable, Variables
+
+    entry = Variable("a", np.array([2, 0, 1]), scale, ("k",))
+    theta = np.random.default_rng(0).normal(size=(7, 3))
+    seen = Variables((entry,), {"k": (0, 1, 2)}).constrain(theta)["a"]
+    np.testing.assert_allclose(entry.unscaled(seen), theta[:, [2, 0, 1]], rtol=1e-9)

@@ -125,12 +125,14 @@ def test_what_the_mixture_does_not_cover_is_for_nuts() -> None:
     assert drawn.how == "NUTS, 2 chains" and drawn.diagnosed().max_rhat < 1.05
 
 
-def test_models_that_are_not_log_concave_are_for_nuts() -> None:
+@pytest.mark.parametrize(("dim", "how"), [(2, "independence Metropolis"), (7, "NUTS")])
+def test_modes_are_looked_for_where_that_is_cheap_else_it_is_for_nuts(dim: int, how: str) -> None:
+    """Student's t noise is not log-concave."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 2))
-    data = open_rows((X, X @ [1.0, -2.0] + rng.standard_t(3, 40)))
+    X = rng.normal(size=(40, dim))
+    data = open_rows((X, X @ np.linspace(1.0, -2.0, dim) + rng.standard_t(3, 40)))
     posterior = cb.Posterior(
         cb.StudentTRegression().bind(data), data.take(np.arange(40)), np.ones(40)
     )
     drawn = cb.Automatic(num_tune=200).draw(rng, posterior, 400)
-    assert drawn.how == "NUTS, 4 chains" and "n_steps" in drawn.stats
+    assert drawn.how == f"{how}, 4 chains" and drawn.values.shape == (4, 100, dim)

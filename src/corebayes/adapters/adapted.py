@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.data.arrays import ArrayData
+from corebayes.files.markup import model_html
+from corebayes.models.structure import Structure
 from corebayes.rows import Rows, open_rows
 from corebayes.types import Array, Block, Data
 
@@ -43,14 +46,15 @@ class Parameter(NamedTuple):
     def size(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64))
 
-    def entries(self) -> list[str]:
-        """beta[0], beta[1], … ; the bare name of a scalar."""
+    def entries(self, labels: Sequence[Sequence[Any] | None] = ()) -> list[str]:
+        """beta[0], beta[1], … or beta[age], beta[height], … ; the bare name of a scalar."""
         if self.shape == ():
             return [self.unconstrained]
-        return [
-            f"{self.unconstrained}[{','.join(map(str, place))}]"
-            for place in np.ndindex(*self.shape)
-        ]
+        axes: list[Sequence[Any]] = [range(length) for length in self.shape]
+        # A transform such as a simplex's has an axis of another length.
+        if [len(axis) if axis else 0 for axis in labels] == list(self.shape):
+            axes = [axis for axis in labels if axis]
+        return [f"{self.unconstrained}[{','.join(map(str, place))}]" for place in product(*axes)]
 
 
 class Terms(NamedTuple):
@@ -104,12 +108,24 @@ class AdaptedModel(ABC):
 
     def __repr__(self) -> str:
         names = ", ".join(parameter.name for parameter in self.parameters)
-        return f"{type(self).__name__}({names}; {self.dim} unconstrained parameters)"
+        structure: Structure | None = getattr(self, "structure", None)
+        found = f"{self.dim:,} unconstrained parameters"
+        found = found if structure is None else structure.describe()
+        return f"{type(self).__name__}({names}; {found})"
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """The names of the unconstrained parameters."""
-        return tuple(entry for parameter in self.parameters for entry in parameter.entries())
+        """The names of the unconstrained parameters, by the labels of their axes where the axes
+        have some."""
+        dims, coords = self.dims, self.coords
+        return tuple(
+            entry
+            for parameter in self.parameters
+            for entry in parameter.entries([coords.get(d) for d in dims.get(parameter.name, ())])
+        )
 
     @property
     def log_concave(self) -> bool:
@@ -261,9 +277,9 @@ class AdaptedModel(ABC):
         return last.value, last.gradient
 
 
-def as_rows(arrays: Mapping[str, NDArray[Any]], target_name: str = "y") -> Rows:
+def as_rows(arrays: Mapping[str, NDArray[Any]], column_names: Sequence[str] = ()) -> Rows:
     """The rows of an adapted model, checked; every shape stays as it is."""
-    return open_rows(ArrayData(fields=dict(arrays), target_name=target_name)).check()
+    return open_rows(ArrayData(fields=dict(arrays), column_names=tuple(column_names))).check()
 
 
 def fields_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[Field, ...]:

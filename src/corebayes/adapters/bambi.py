@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 
 from corebayes.adapters.bambi_built_in import bambis_density, built_in_from_bambi, translated
+from corebayes.adapters.bambi_rows import known_of
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.export_pymc import density_of
 from corebayes.adapters.jax_model import import_jax
-from corebayes.adapters.pymc import PymcModel, adapt, initial_point
+from corebayes.adapters.pymc import PymcModel, adapt
+from corebayes.adapters.pymc_variables import initial_point
+from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, check_coreset
+from corebayes.extras import import_extra
 from corebayes.models import GLM, MixedRegression
 from corebayes.rows import Rows
 from corebayes.types import Array
@@ -44,11 +47,15 @@ class BambiModel(PymcModel):
             for term in component.common_terms.values():
                 own = values[str(term.alias or term.name)]
                 middle = np.asarray(term.data, dtype=np.float64).mean(axis=0)
-                # One number a draw, or one for each column of a term.
-                values[name] = values[name] - (own * middle if middle.ndim == 0 else own @ middle)
+                # One number a draw, or one for each column of a term (and each category).
+                at_middle: Array = (
+                    own * middle if middle.ndim == 0 else np.einsum("sp...,p->s...", own, middle)
+                )
+                values[name] = values[name] - at_middle
         return values
 
 
+@one_at_a_time
 def from_bambi(model: Any) -> tuple[BambiModel | MixedRegression | GLM, Rows]:
     """The pair (model, data) for `build` and everything after it, from a Bambi model.
 
@@ -60,6 +67,8 @@ def from_bambi(model: Any) -> tuple[BambiModel | MixedRegression | GLM, Rows]:
     columns as they are, as `model.fit` gives it and `model.predict` takes it.
     """
     import_bambi()
+    if not hasattr(model, "response_component"):
+        raise TypeError(f"from_bambi takes a Bambi model, got {model!r}")
     if not model.built:
         model.build()
     built_in = built_in_from_bambi(model)
@@ -68,11 +77,12 @@ def from_bambi(model: Any) -> tuple[BambiModel | MixedRegression | GLM, Rows]:
 
 def _adapted(model: Any) -> tuple[BambiModel, Rows]:
     """The PyMC model behind it."""
-    adapted, data = adapt(BambiModel, model.backend.model)
+    adapted, data = adapt(BambiModel, model.backend.model, known_of(model))
     adapted.bambi = model
     return adapted, data
 
 
+@one_at_a_time
 def to_bambi(coreset: Coreset, model: Any = None) -> Any:
     """A Bambi model of the coreset's rows, weighted by `weighted(y, weight)`, with the priors of
     the model it was built from; `model.fit()` samples it.
@@ -127,11 +137,7 @@ def to_bambi(coreset: Coreset, model: Any = None) -> Any:
 def import_bambi() -> Any:
     """bambi, or an error that says what to install."""
     import_jax("bambi")
-    try:
-        return importlib.import_module("bambi")
-    except ImportError as error:
-        error.add_note('Bambi models need bambi: pip install "corebayes[bambi]"')
-        raise
+    return import_extra("bambi", "Bambi models need", "bambi")
 
 
 def _again(model: Any) -> BambiModel:

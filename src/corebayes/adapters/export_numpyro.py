@@ -15,6 +15,7 @@ from corebayes.adapters.jax_model import float64
 from corebayes.adapters.marginal_numpyro import marginal_factor
 from corebayes.adapters.mixed_parts import MixedParts, mixed_parts
 from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
+from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, GroupCoreset, check_coreset
 from corebayes.models.scale_prior import (
     Beta,
@@ -28,6 +29,7 @@ from corebayes.models.scale_prior import (
 from corebayes.types import Array, Block
 
 
+@one_at_a_time
 def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     """A NumPyro model without arguments whose posterior is the coreset's.
 

@@ -11,6 +11,7 @@ over the coreset's rows, which are `pm.Data` like the weights: both can be repla
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,8 +22,11 @@ from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
 from corebayes.adapters.marginal_pymc import marginal_potential
 from corebayes.adapters.mixed_parts import MixedParts, Single, mixed_parts
-from corebayes.adapters.pymc import PymcModel, import_pymc, initial_point
-from corebayes.adapters.pymc_graph import RowInputs, import_dispatch, rebuild, to_jax
+from corebayes.adapters.pymc import PymcModel, import_pymc
+from corebayes.adapters.pymc_graph import import_dispatch, rebuild, to_jax
+from corebayes.adapters.pymc_rows import RowInputs
+from corebayes.adapters.pymc_variables import initial_point
+from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, GroupCoreset, check_coreset
 from corebayes.models.scale_prior import (
     Beta,
@@ -37,6 +41,7 @@ from corebayes.types import Array
 WEIGHTS, POTENTIAL = "coreset_weight", "coreset_log_likelihood"
 
 
+@one_at_a_time
 def to_pymc(coreset: Coreset) -> Any:
     """A `pm.Model` whose posterior is the coreset's, ready for `pm.sample(model=...)`.
 
@@ -100,18 +105,28 @@ def _without_rows(model: PymcModel) -> Any:
 
 def _row_terms(model: PymcModel, exported: Any, rows: Mapping[str, Any]) -> list[Any]:
     """log p(x_i | free variables) of the coreset's rows, one vector for each observed variable."""
-    pymc = import_pymc()
     own = model.model
-    graphs = [
-        own[name]
-        if name in _names(own.potentials)
-        else pymc.logp(own[name], own.rvs_to_values[own[name]])
-        for name in model.likelihood_names
-    ]
-    inputs = _GivenRows(model, rows)
     replaced = {own[parameter.name]: exported[parameter.name] for parameter in model.parameters}
+    graphs = [_row_term(own, name) for name in model.likelihood_names]
+    inputs = _GivenRows(model, rows)
     built = rebuild(graphs, replaced, inputs)
     return [term.sum(axis=tuple(range(1, term.ndim))) if term.ndim > 1 else term for term in built]
+
+
+def _row_term(own: Any, name: str) -> Any:
+    """The log density of one observed variable or potential."""
+    if name in _names(own.potentials):
+        return own[name]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return import_pymc().logp(own[name], own.rvs_to_values[own[name]])
+    except NotImplementedError:
+        raise ValueError(
+            f"PyMC gives the density of {name!r} (censored, truncated or the like) in its own "
+            "model only, so there is none to weight: use cb.sample(coreset), or to_numpyro of a "
+            "model written there"
+        ) from None
 
 
 class _GivenRows(RowInputs):
@@ -119,9 +134,9 @@ class _GivenRows(RowInputs):
 
     def __init__(self, model: PymcModel, rows: Mapping[str, Any]):
         known = model.row_inputs
-        super().__init__(known.num_rows, known.names)
+        super().__init__(known.num_rows, known.names, known.known)
         self.inputs.update(rows)
-        self.contents.update(known.contents)
+        self.arrays.update(known.arrays)
 
 
 def _names(variables: Any) -> set[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,12 @@ ALIASES = {
     "t": "student-t",
     "negativebinomial": "negative-binomial",
 }
+# What a formula may have beside the predictor, in words and as it is written.
+WRITTEN = {
+    "offset": ("offset", "offset()"),
+    "trials": ("trials", "p(), prop() or cbind()"),
+    "event": ("censored rows", "censored() or Surv()"),
+}
 # Rows whose spread says how wide the default prior of a standard deviation is.
 SPREAD_ROWS = 10_000
 
@@ -62,6 +69,7 @@ def from_formula(
     group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
     learned: ScalePrior | Mapping[str, ScalePrior] | None = None,
     counts: str | None = None,
+    missing: str = "refuse",
     **options: Any,
 ) -> tuple[GLM | MixedRegression, Rows]:
     """The pair (model, data) for `build` and everything after it, from a formula and a frame.
@@ -70,8 +78,14 @@ def from_formula(
     linear, student-t, negative-binomial; `options` are the model's arguments, such as
     `link="log"` or `noise_sd=0.5`) or a model of one's own. Bambi's and R's names are understood
     too: bernoulli, binomial, gaussian, t, negativebinomial. `counts` names a column that says how
-    often a row counts. The intercept is a column of the design like any other. A missing
-    value is an error that names its row. `certify(coreset, frame)` finds its columns again.
+    often a row counts. The intercept is a column of the design like any other. Missing values are
+    an error that names all columns which have some, or with `missing="drop"` such rows are left
+    out, with a warning. `certify(coreset, frame)` finds its columns again.
+
+    The left side is a column of numbers, or of two levels (Yes and No, True and False): the second
+    in their order is 1, and the target's name says so, late == 'yes'; write late[no] for the other.
+    p(wins, games) are successes of trials, censored(time, status) and Surv(time, event) times of
+    which some are censored; offset(log(t)) on the right is added to the predictor as it is.
 
     A formula with group terms makes a `MixedRegression`: (1 | g), (1 + x | g) and (0 + x | g) give
     every value of g effects of its own, (1 | a:b) every pair, and (1 | a/b) is (1 | a) + (1 | a:b).
@@ -85,7 +99,7 @@ def from_formula(
     of the target to two digits. Cost: one design matrix of N·d numbers in memory.
     """
     model = _family(family, prior, options)
-    rows = design_rows(formula, frame, counts=counts)
+    rows = design_rows(formula, frame, counts=counts, missing=missing)
     unsaid = isinstance(family, str) and not {one.name for one in model.learnable} & {*options}
     named = isinstance(family, str) and family in ALIASES
     return mixed(model, rows, group_sd=group_sd, learned=learned, unsaid=unsaid, named=named), rows
@@ -106,6 +120,7 @@ def mixed(
     terms, and where the family was `named` as by those who always learn it.
     """
     design = design_from_data(rows.design)
+    family = _with_columns(family, design)
     if learned is None and unsaid and (named or design.groups) and family.learnable:
         learned = _default_learned(family, rows)
     if group_sd is not None and not design.groups:
@@ -140,6 +155,24 @@ def mixed(
     )
 
 
+def _with_columns(family: GLM, design: Design) -> GLM:
+    """The family told which columns of X are offsets, trials and events."""
+    kind, levels = type(family).__name__, design.target_levels
+    if levels is not None and not hasattr(family, "categories"):
+        some = ", ".join(map(str, levels[:5])) + ", …" * (len(levels) > 5)
+        raise ValueError(
+            f"{kind} needs numbers or two levels, and {design.target_name!r} has {len(levels):,}: "
+            f"{some}. Write one of them against all others, {design.target_name}[{levels[0]}] ~ …, "
+            "or take an ordinal or a categorical family"
+        )
+    taken = {one.name for one in fields(family)}
+    for role in design.beside:
+        if role not in taken:
+            what, written = WRITTEN[role]
+            raise ValueError(f"{kind} has no {what}: leave {written} out of the formula")
+    return replace(family, **design.beside_names) if design.beside else family
+
+
 def _effect_names(design: Design) -> list[str]:
     return [
         f"{effect}|{name}"
@@ -160,6 +193,8 @@ def _spread(rows: Rows) -> float:
 
 
 def _family(family: str | GLM, prior: Normal | None, options: dict[str, Any]) -> GLM:
+    if isinstance(family, type):
+        raise TypeError(f"family must be an object: write {family.__name__}(), with parentheses")
     if not isinstance(family, str):
         if prior is not None or options:
             given = ", ".join([*options, *(["prior"] if prior else [])])

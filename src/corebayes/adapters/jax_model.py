@@ -19,6 +19,7 @@ import numpy as np
 
 from corebayes.adapters.adapted import AdaptedModel, Answer, Part, Terms
 from corebayes.adapters.buckets import SMALLEST, bucket, pad
+from corebayes.extras import import_extra
 from corebayes.models.touching import TouchingModel
 from corebayes.types import Array, Block
 
@@ -27,11 +28,7 @@ SiteTerms = tuple[dict[str, Any], dict[str, Any]]
 
 def import_jax(extra: str) -> Any:
     """jax, or an error that says what to install."""
-    try:
-        jax: Any = importlib.import_module("jax")
-    except ImportError as error:
-        error.add_note(f'JAX is missing: pip install "corebayes[{extra}]"')
-        raise
+    jax = import_extra("jax", "this model needs", extra)
     _answer_in_the_calling_thread(jax)
     return jax
 

@@ -9,7 +9,6 @@ user's own function on some of its rows.
 from __future__ import annotations
 
 import importlib
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -28,11 +27,10 @@ from corebayes.adapters.numpyro_trace import (
     substitute_unconstrained,
 )
 from corebayes.adapters.rows_check import check_rows_alone
+from corebayes.adapters.tracing import TRACING
+from corebayes.extras import import_extra
 from corebayes.rows import Rows
 from corebayes.types import Block
-
-# NumPyro keeps the handlers that are at work in one list for all threads: one model runs at a time.
-RUNNING = threading.RLock()
 
 
 def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[NumpyroModel, Rows]:
@@ -47,6 +45,8 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[
     The parameters are NumPyro's unconstrained ones; `sample` gives the model's own.
     """
     import_numpyro()
+    if not callable(model):
+        raise TypeError(f"from_numpyro takes a function that is a NumPyro model, got {model!r}")
     arguments, structure = _read(model, candidates(model, args, kwargs))
     arrays = arguments.row_arrays()
     data = as_rows(arrays)
@@ -88,7 +88,7 @@ class NumpyroModel(JaxModel):
         args, kwargs = self.arguments.with_rows(typed_rows(rows, self.fields), number)
         model = substitute_unconstrained(self.function, self.split(theta))
         seeded = numpyro.handlers.seed(model, rng_seed=0)
-        with RUNNING:
+        with TRACING:
             return numpyro.handlers.trace(seeded).get_trace(*args, **kwargs)
 
     @property
@@ -116,11 +116,7 @@ class NumpyroModel(JaxModel):
 
 def import_numpyro() -> Any:
     """numpyro, or an error that says what to install."""
-    try:
-        return importlib.import_module("numpyro")
-    except ImportError as error:
-        error.add_note('NumPyro models need numpyro: pip install "corebayes[numpyro]"')
-        raise
+    return import_extra("numpyro", "NumPyro models need", "numpyro")
 
 
 def typed_rows(rows: Mapping[str, Any], fields: tuple[Field, ...]) -> dict[str, Any]:
@@ -187,7 +183,7 @@ def _trace(model: Callable[..., Any], arguments: Arguments, number: int) -> dict
         # A flat prior has no draws: its variable is where NumPyro's own samplers would start it.
         seeded = numpyro.handlers.seed(model, rng_seed=0)
         started = numpyro.handlers.substitute(seeded, substitute_fn=_start_of_flat)
-        with RUNNING:
+        with TRACING:
             return cast(
                 "dict[str, Any]", numpyro.handlers.trace(started).get_trace(*args, **kwargs)
             )

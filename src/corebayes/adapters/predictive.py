@@ -13,9 +13,10 @@ import numpy as np
 from corebayes.adapters.adapted import AdaptedModel, as_rows
 from corebayes.adapters.bambi import BambiModel
 from corebayes.adapters.jax_model import float64, import_jax
-from corebayes.adapters.numpyro import RUNNING, NumpyroModel, import_numpyro, typed_rows
+from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
 from corebayes.adapters.pymc import PymcModel
 from corebayes.adapters.pymc_predictive import compile_draws
+from corebayes.adapters.tracing import TRACING
 from corebayes.rows import Rows
 from corebayes.types import Array, Block, Indices, Rng
 
@@ -97,7 +98,7 @@ class NumpyroPredictive:
             rows = typed_rows(model.template.fields, model.fields)
             args, kwargs = model.arguments.with_rows(rows, 1)
             fixed = numpyro.handlers.substitute(model.function, data=values)
-            with RUNNING:
+            with TRACING:
                 seeded = numpyro.handlers.seed(fixed, rng_seed=0)
                 trace = numpyro.handlers.trace(seeded).get_trace(*args, **kwargs)
         observed = [trace[name]["value"] for name in model.sites.row_axes]
@@ -130,7 +131,7 @@ class NumpyroPredictive:
         args, kwargs = model.arguments.with_rows(typed_rows(rows, model.fields), number)
         fixed = numpyro.handlers.substitute(model.function, data=values)
         seeded = numpyro.handlers.seed(fixed, rng_seed=0)
-        with RUNNING:
+        with TRACING:
             trace = numpyro.handlers.trace(seeded).get_trace(*args, **kwargs)
         distribution = trace[names[0]]["fn"]
         drawn = distribution.sample(key)

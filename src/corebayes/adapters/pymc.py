@@ -11,25 +11,27 @@ stably; JAX would differentiate branches that are not taken and give NaN far out
 from __future__ import annotations
 
 import importlib
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from corebayes.adapters.adapted import Parameter, as_rows, fields_of
 from corebayes.adapters.jax_model import JaxModel, SiteTerms, float64, import_jax
 from corebayes.adapters.local import learn_structure
-from corebayes.adapters.pymc_graph import (
-    RowInputs,
-    import_dispatch,
-    leaves,
-    rebuild,
-    to_jax,
-    value_of,
+from corebayes.adapters.pymc_graph import import_dispatch, leaves, rebuild, to_jax
+from corebayes.adapters.pymc_rows import KnownArray, RowInputs, names_by_use
+from corebayes.adapters.pymc_variables import (
+    initial_point,
+    length_of,
+    number_of_rows,
+    observations_of,
+    refuse_free_variables,
 )
 from corebayes.adapters.rows_check import check_rows_alone
+from corebayes.adapters.tracing import one_at_a_time
+from corebayes.extras import import_extra
 from corebayes.rows import Rows
 
 Adapting = TypeVar("Adapting", bound="PymcModel")
@@ -46,17 +48,29 @@ def from_pymc(model: Any) -> tuple[PymcModel, Rows]:
     return adapt(PymcModel, model)
 
 
-def adapt(kind: type[Adapting], model: Any) -> tuple[Adapting, Rows]:
+class Known(NamedTuple):
+    """What whoever wrote a PyMC model's program knows of it."""
+
+    arrays: Sequence[KnownArray] = ()
+    column_names: Sequence[str] = ()
+    """Of the field X."""
+    order: Callable[[str], int] | None = None
+    """Where a free variable belongs; by default they are in the order of the model."""
+
+
+@one_at_a_time
+def adapt(kind: type[Adapting], model: Any, known: Known | None = None) -> tuple[Adapting, Rows]:
     """The PyMC model as an adapted model of this kind, and its rows."""
+    known = known or Known()
     import_pymc()
     import_jax("pymc")
     import_dispatch()
     if not hasattr(model, "free_RVs"):
         raise TypeError(f"from_pymc takes a PyMC model, got {model!r}")
-    num_rows = _number_of_rows(model)
-    _refuse_free_variables(model, num_rows)
-    graph = _Graph(model, num_rows)
-    data = as_rows(graph.rows.arrays)
+    num_rows = number_of_rows(model)
+    refuse_free_variables(model, num_rows)
+    graph = _Graph(model, num_rows, known)
+    data = as_rows(graph.rows.arrays, column_names=known.column_names)
     adapted = kind(model, graph, data)
     _try_rows(adapted, data)
     check_rows_alone(adapted, data)
@@ -67,34 +81,41 @@ def adapt(kind: type[Adapting], model: Any) -> tuple[Adapting, Rows]:
 class _Graph:
     """The log density as graphs of the unconstrained vector θ and of rows."""
 
-    def __init__(self, model: Any, num_rows: int):
+    def __init__(self, model: Any, num_rows: int, known: Known):
         tensor: Any = importlib.import_module("pytensor.tensor")
         start = initial_point(model)
+        free: list[Any] = list(model.free_RVs)
+        in_order = known.order
+        if in_order is not None:
+            free.sort(key=lambda variable: in_order(variable.name))
         self.parameters = [
             Parameter(variable.name, model.rvs_to_values[variable].name, start[value.name].shape)
-            for variable in model.free_RVs
+            for variable in free
             for value in [model.rvs_to_values[variable]]
         ]
         self.theta = tensor.dvector("theta")
-        self.rows = RowInputs(
-            num_rows,
-            {_observations(model, rv): rv.name for rv in model.observed_RVs},
-        )
         unconstrained: dict[Any, Any] = {}
         place = 0
-        for variable, parameter in zip(model.free_RVs, self.parameters, strict=True):
+        for variable, parameter in zip(free, self.parameters, strict=True):
             values = self.theta[place : place + parameter.size].reshape(parameter.shape)
             unconstrained[model.rvs_to_values[variable]] = values
             place += parameter.size
-        by_row = [rv for rv in model.observed_RVs if _length(model, rv) == num_rows]
+        by_row = [rv for rv in model.observed_RVs if length_of(model, rv) == num_rows]
         others = [rv for rv in model.observed_RVs if rv not in by_row]
         likelihood = self._log_densities(model, by_row)
+        called = {model.rvs_to_values[variable]: variable.name for variable in free}
+        self.rows = RowInputs(
+            num_rows,
+            {observations_of(model, rv): rv.name for rv in model.observed_RVs},
+            known.arrays,
+            names_by_use(list(likelihood.values()), called),
+        )
         # First, so that the rows are known when sizes elsewhere must follow them.
         built = rebuild(list(likelihood.values()), unconstrained, self.rows)
         self.likelihood = {
             name: _by_row(name, values) for name, values in zip(likelihood, built, strict=True)
         }
-        prior = self._log_densities(model, [*model.free_RVs, *others, *model.potentials])
+        prior = self._log_densities(model, [*free, *others, *model.potentials])
         built = rebuild(list(prior.values()), unconstrained, self.rows)
         self.prior: dict[str, Any] = {}
         for name, values in zip(prior, built, strict=True):
@@ -102,7 +123,7 @@ class _Graph:
                 self.likelihood[name] = _by_row(name, values)
             else:
                 self.prior[name] = values.sum()
-        self.values = self._own_variables(model, unconstrained)
+        self.values = self._own_variables(model, [*free, *model.deterministics], unconstrained)
 
     def _log_densities(self, model: Any, variables: Sequence[Any]) -> dict[str, Any]:
         if not variables:
@@ -110,9 +131,10 @@ class _Graph:
         values = model.logp(vars=list(variables), sum=False)
         return {variable.name: value for variable, value in zip(variables, values, strict=True)}
 
-    def _own_variables(self, model: Any, unconstrained: Mapping[Any, Any]) -> dict[str, Any]:
+    def _own_variables(
+        self, model: Any, variables: Sequence[Any], unconstrained: Mapping[Any, Any]
+    ) -> dict[str, Any]:
         """Free and deterministic variables that no row has a part in."""
-        variables = [*model.free_RVs, *model.deterministics]
         graphs = rebuild(model.replace_rvs_by_values(variables), unconstrained, self.rows)
         return {
             variable.name: graph
@@ -191,7 +213,7 @@ class PymcModel(JaxModel):
     @cached_property
     def _gradients_translate(self) -> bool:
         """Whether JAX can compile PyTensor's gradients: it cannot when a size in them is computed
-        in a way it does not follow. Then the gradients are JAX's own."""
+        in a way it does not follow, or an operation has no counterpart. Then they are JAX's own."""
         jax = import_jax("pymc")
 
         def weighted(theta: Any) -> Any:
@@ -203,7 +225,7 @@ class PymcModel(JaxModel):
             with float64():
                 jax.eval_shape(weighted, np.zeros(self.dim))
                 jax.eval_shape(self._prior_gradient, np.zeros(self.dim))
-        except (TypeError, ValueError, NotImplementedError):
+        except (AttributeError, TypeError, ValueError, NotImplementedError):
             return False
         return True
 
@@ -240,18 +262,7 @@ class PymcModel(JaxModel):
 
 def import_pymc() -> Any:
     """pymc, or an error that says what to install."""
-    try:
-        return importlib.import_module("pymc")
-    except ImportError as error:
-        error.add_note('PyMC models need pymc: pip install "corebayes[pymc]"')
-        raise
-
-
-def initial_point(model: Any) -> dict[str, Any]:
-    """PyMC's unconstrained starting values, by name, computed without a C compiler."""
-    pytensor: Any = importlib.import_module("pytensor")
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        return model.initial_point()
+    return import_extra("pymc", "PyMC models need", "pymc")
 
 
 def _again(model: Any) -> PymcModel:
@@ -276,58 +287,6 @@ def _by_row(name: str, values: Any) -> Any:
 def _has_rows(graph: Any, rows: RowInputs) -> bool:
     inputs = set(rows.inputs.values())
     return any(leaf in inputs for leaf in leaves([graph]))
-
-
-def _length(model: Any, variable: Any) -> int | None:
-    """How many observations an observed variable has."""
-    values = value_of(_observations(model, variable))
-    return None if values is None or values.ndim == 0 else int(values.shape[0])
-
-
-def _observations(model: Any, variable: Any) -> Any:
-    """The constant or shared variable behind an observed variable, under casts of its type."""
-    found = model.rvs_to_values[variable]
-    while found.owner is not None and len(found.owner.inputs) == 1:
-        found = found.owner.inputs[0]
-    return found
-
-
-def _number_of_rows(model: Any) -> int:
-    """The length that most observed variables have, the longest of those."""
-    missing = [rv.name for rv in model.free_RVs if rv.name.endswith("_unobserved")]
-    if missing:
-        name = missing[0].removesuffix("_unobserved")
-        raise ValueError(
-            f"the PyMC variable {name!r} has missing observations, which PyMC imputes: each is a "
-            "latent variable of one row, which no coreset can keep. Leave out these rows"
-        )
-    lengths = Counter(_length(model, rv) for rv in model.observed_RVs)
-    lengths.pop(None, None)
-    if not lengths:
-        raise ValueError(
-            "the PyMC model has no observed variable with one value for each row: give one "
-            "observed=y, as an array or pm.Data"
-        )
-    return max(lengths, key=lambda length: (lengths[length], length or 0)) or 0
-
-
-def _refuse_free_variables(model: Any, num_rows: int) -> None:
-    if importlib.import_module("pytensor").config.floatX != "float64":
-        raise ValueError("the PyMC model must be made with pytensor.config.floatX = 'float64'")
-    shapes = {name: values.shape for name, values in initial_point(model).items()}
-    for variable in model.free_RVs:
-        if variable.type.dtype.startswith(("int", "uint", "bool")):
-            raise ValueError(
-                f"the free PyMC variable {variable.name!r} is discrete: gradients need continuous "
-                "parameters. Sum it out of the likelihood, for instance with pm.Mixture"
-            )
-        shape = shapes[model.rvs_to_values[variable].name]
-        if num_rows > 1 and num_rows in shape:
-            raise ValueError(
-                f"the free PyMC variable {variable.name!r} has the shape {shape}, as long as the "
-                f"{num_rows:,} rows: a latent variable of each row cannot be kept by a coreset. "
-                "Marginalise it"
-            )
 
 
 def _try_rows(model: PymcModel, data: Rows) -> None:

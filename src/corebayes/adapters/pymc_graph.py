@@ -7,71 +7,18 @@ computed from that length. Graphs are rebuilt node by node, since a node knows i
 
 from __future__ import annotations
 
-import hashlib
 import importlib
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from corebayes.adapters.pymc_rows import RowInputs, is_constant, value_of
+from corebayes.adapters.tracing import one_at_a_time
 
-class RowInputs:
-    """The arrays in a model's graph that are as long as the observations, as symbolic inputs."""
-
-    def __init__(self, num_rows: int, names: Mapping[Any, str]):
-        self.num_rows = num_rows
-        self.arrays: dict[str, NDArray[Any]] = {}
-        self.inputs: dict[str, Any] = {}
-        self.names = names
-        self._of_leaf: dict[Any, Any] = {}
-        self.contents: dict[str, str] = {}
-        """The name of an array by the digest of its content: the same array twice is one field."""
-
-    def input_of(self, leaf: Any) -> Any | None:
-        """The input that stands for a constant or shared variable; None if it holds no rows."""
-        if leaf in self._of_leaf:
-            return self._of_leaf[leaf]
-        values = value_of(leaf)
-        if values is None or values.ndim == 0 or values.shape[0] != self.num_rows:
-            return None
-        name = self._name(leaf, values)
-        if name not in self.inputs:
-            tensor: Any = importlib.import_module("pytensor.tensor")
-            self.inputs[name] = tensor.tensor(
-                name, dtype=leaf.type.dtype, shape=(None, *values.shape[1:])
-            )
-            self.arrays[name] = values
-        self._of_leaf[leaf] = self.inputs[name]
-        return self.inputs[name]
-
-    @property
-    def length(self) -> Any:
-        """The number of rows, symbolically."""
-        return next(iter(self.inputs.values())).shape[0]
-
-    def _name(self, leaf: Any, values: NDArray[Any]) -> str:
-        if leaf in self.names:
-            return self.names[leaf]
-        digest = hashlib.blake2b(f"{values.dtype.str}{values.shape}".encode())
-        digest.update(np.ascontiguousarray(values).data)
-        content = digest.hexdigest()
-        if content not in self.contents:
-            number = len(self.contents)
-            self.contents[content] = leaf.name or f"constant{number}"
-        return self.contents[content]
-
-
-def value_of(leaf: Any) -> NDArray[Any] | None:
-    """The numbers of a constant or a shared variable."""
-    shared: Any = importlib.import_module("pytensor.compile.sharedvalue").SharedVariable
-    data: Any = None
-    if _is_constant(leaf):
-        data = leaf.data
-    elif isinstance(leaf, shared):
-        data = leaf.get_value(borrow=True)
-    return cast("NDArray[Any]", data) if isinstance(data, np.ndarray) else None
+DISPATCH = "pytensor.link.jax.dispatch"
 
 
 def leaves(outputs: Sequence[Any]) -> list[Any]:
@@ -88,42 +35,49 @@ def rebuild(outputs: Sequence[Any], replaced: Mapping[Any, Any], rows: RowInputs
     """
     toposort: Any = importlib.import_module("pytensor.graph.traversal").io_toposort
     renewed: dict[Any, Any] = dict(replaced)
-    for leaf in leaves(outputs):
+    # Those that say nothing come last: they are filled up to the length of the others.
+    for leaf in sorted(leaves(outputs), key=rows.says_nothing):
         tensor = None if leaf in renewed else rows.input_of(leaf)
         if tensor is not None:
             renewed[leaf] = tensor
     for leaf in leaves(outputs):
-        if leaf not in renewed and not _is_constant(leaf) and value_of(leaf) is not None:
+        if leaf not in renewed and not is_constant(leaf) and value_of(leaf) is not None:
             renewed[leaf] = _frozen(leaf, rows)
     for node in toposort([], outputs):
         _renew(node, renewed, rows)
     return [renewed.get(output, output) for output in outputs]
 
 
+@one_at_a_time
 def import_dispatch() -> Any:
     """PyTensor's translation to JAX, and the user's JAX as it was: importing the first switches
     float64 on for everybody, which is not ours to decide."""
+    if DISPATCH in sys.modules:
+        return sys.modules[DISPATCH]
     jax: Any = importlib.import_module("jax")
     flag = bool(jax.config.jax_enable_x64)
-    dispatch = importlib.import_module("pytensor.link.jax.dispatch")
+    dispatch = importlib.import_module(DISPATCH)
     jax.config.update("jax_enable_x64", flag)
     return dispatch
 
 
+@one_at_a_time
 def to_jax(inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
     """The graphs as one function of JAX arrays that returns a tuple, PyTensor's algebra applied."""
     jax: Any = importlib.import_module("jax")
-    dispatch: Any = importlib.import_module("pytensor.link.jax.dispatch")
+    dispatch: Any = importlib.import_module(DISPATCH)
     graphs: Any = importlib.import_module("pytensor.graph.fg")
     modes: Any = importlib.import_module("pytensor.compile.mode")
     graph = graphs.FunctionGraph(inputs=list(inputs), outputs=list(outputs), clone=True)
     with warnings.catch_warnings():
         # C code would miss a BLAS; there is none here.
         warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS")
+        # JAX broadcasts by itself, or says that it cannot.
+        warnings.filterwarnings("ignore", message="Skipping Assert.*Could not broadcast")
         modes.JAX.optimizer.rewrite(graph)
-    # Constants become arrays here and now, also when another function is being compiled.
-    with jax.enable_x64(True), jax.ensure_compile_time_eval():
-        return dispatch.jax_funcify(graph)
+        # Constants become arrays here and now, also when another function is being compiled.
+        with jax.enable_x64(True), jax.ensure_compile_time_eval():
+            return dispatch.jax_funcify(graph)
 
 
 def _renew(node: Any, renewed: dict[Any, Any], rows: RowInputs) -> None:
@@ -133,6 +87,9 @@ def _renew(node: Any, renewed: dict[Any, Any], rows: RowInputs) -> None:
     kind = type(node.op).__name__
     if kind in ("CheckParameterValue", "SpecifyShape") or _repeats_nothing(kind, node):
         renewed[node.outputs[0]] = inputs[0]
+        return
+    if kind == "ARange" and _counts_rows(node, inputs, rows):
+        renewed[node.outputs[0]] = rows.count()
         return
     _resize(kind, node, inputs, rows)
     if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
@@ -149,6 +106,27 @@ def _repeats_nothing(kind: str, node: Any) -> bool:
     return None not in shape and node.inputs[0].type.shape == shape
 
 
+def _counts_rows(node: Any, inputs: Sequence[Any], rows: RowInputs) -> bool:
+    """Whether a range is 0, 1, … for each row: up to their number, or to what is computed of it."""
+    first, stop, step = map(_number, node.inputs)
+    if not rows.inputs or first != 0 or step != 1:
+        return False
+    if stop is not None:
+        return stop == rows.num_rows
+    own = set(rows.inputs.values())
+    ends = [leaf for leaf in leaves([inputs[1]]) if not is_constant(leaf)]
+    return bool(ends) and all(leaf in own for leaf in ends)
+
+
+def _number(variable: Any) -> int | None:
+    """A number that the graph has as a constant, or as the static size of something."""
+    basic: Any = importlib.import_module("pytensor.tensor.basic")
+    try:
+        return int(basic.get_scalar_constant_value(variable))
+    except basic.NotScalarConstantError:
+        return None
+
+
 def _resize(kind: str, node: Any, inputs: list[Any], rows: RowInputs) -> None:
     """Let the sizes among a node's inputs follow the number of rows, as its static shape says."""
     tensor: Any = importlib.import_module("pytensor.tensor")
@@ -163,15 +141,6 @@ def _resize(kind: str, node: Any, inputs: list[Any], rows: RowInputs) -> None:
         # −1 is "what is left", which is known when JAX compiles.
         sizes = [-1 if length == rows.num_rows else length for length in shape]
         inputs[1] = tensor.constant(np.array(sizes, dtype=np.int64))
-    elif kind == "ARange":
-        stop = value_of(node.inputs[1])
-        if stop is not None and stop.ndim == 0 and int(stop) == rows.num_rows:
-            inputs[1] = rows.length
-
-
-def _is_constant(leaf: Any) -> bool:
-    constant: Any = importlib.import_module("pytensor.graph.basic").Constant
-    return isinstance(leaf, constant)
 
 
 def _frozen(leaf: Any, rows: RowInputs) -> Any:

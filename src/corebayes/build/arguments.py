@@ -14,6 +14,17 @@ from corebayes.problem import Problem
 from corebayes.types import Data
 
 
+def check_model(model: Any) -> None:
+    """Whether something can be bound to rows."""
+    if isinstance(model, type):
+        raise TypeError(f"model must be an object: write {model.__name__}(), with parentheses")
+    if not callable(getattr(model, "bind", None)):
+        raise TypeError(
+            f"model must be one such as LogisticRegression(), or what from_pymc, from_numpyro, "
+            f"from_bambi or from_formula gives first of its pair, got {model!r}"
+        )
+
+
 def check_method(method: Any) -> None:
     if isinstance(method, type):
         raise TypeError(f"method must be an object: write {method.__name__}(), with parentheses")

@@ -13,6 +13,7 @@ from corebayes.build.arguments import (
     check_can_start,
     check_enough_rows,
     check_method,
+    check_model,
     check_reserve,
     check_rows_per_group,
     checked_size,
@@ -133,6 +134,7 @@ def build(
     seed = checked_seed(seed)
     check_reserve(reserve, size)
     check_folder(checkpoint)
+    check_model(model)
     if method is not None:
         check_method(method)
     with one_blas_thread(), time_limit(max_time) as limit:
@@ -150,6 +152,7 @@ def build(
             run.method = serving(method, model, run.problem.model, rows, models, size)
         begun = None if start is None else f"a coreset of {start.size} rows"
         run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
+        run.counts_name = counts if isinstance(counts, str) else None
         points = None if start is None else starting_points(start, rows)
         tolerance = Tolerance(tol)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
@@ -189,6 +192,7 @@ def build_path(
     max_time = checked_positive("max_time", max_time)
     seed = checked_seed(seed)
     check_folder(checkpoint)
+    check_model(model)
     if method is not None:
         check_method(method)
     passed: dict[int, WeightedPoints] = {}

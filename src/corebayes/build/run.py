@@ -40,6 +40,8 @@ class Run:
     """Taken at the beginning: a hash of all that is in memory would hold up Ctrl-C at the end."""
     state: Any = None
     asked: dict[str, Any] = field(default_factory=dict[str, Any])
+    counts_name: str | None = None
+    """The column that says how often rows count, so that nobody need say it again."""
     trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @classmethod
@@ -175,6 +177,7 @@ class Run:
             "data": self.fingerprint,
             "column_names": list(data.column_names),
             "target_name": data.target_name,
+            **({} if self.counts_name is None else {"counts_name": self.counts_name}),
             "seconds": time.perf_counter() - self.limit.began,
             "passes": self.problem.rows_scanned / data.num_rows,
             **data.meter.to_dict(),
@@ -214,6 +217,11 @@ class Tolerance:
         )
 
     def reason(self, size: int) -> str:
+        if self.limited:
+            return (
+                f"measured KL(π_w ‖ π) ≤ {self.tol:g} around the modes that were found, twice, "
+                f"with {size} rows"
+            )
         return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} rows"
 
     def _certified(self, run: Run) -> bool:
@@ -223,7 +231,8 @@ class Tolerance:
             coreset = run.coreset(run.state.points, "")
             found = measure(coreset, rows, seed=seed, tol=self.tol)
         # Below what a search for modes can see, around those that were found will do.
-        return found.certified or (found.fault == "search" and found.upper is not None)
+        self.limited = found.fault == "search" and found.upper is not None
+        return found.certified or self.limited
 
 
 def _units(data: Rows) -> dict[str, Any]:

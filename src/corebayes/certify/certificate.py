@@ -11,6 +11,7 @@ from corebayes.certify.kl import Measured
 from corebayes.certify.marginals import Marginals
 from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.coreset.check import has_learned_rows
+from corebayes.files.markup import element, notebook
 from corebayes.types import Estimate
 
 
@@ -67,6 +68,10 @@ class Certificate:
             lines.append(str(self.marginals))
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        title, _, details = str(self).partition("\n")
+        return notebook(title, element("pre", details.strip("\n")))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and None, for JSON."""
         plain = asdict(self)
@@ -99,8 +104,11 @@ def judged(
     max_rhat: float = 1.0,
     num_divergences: int = 0,
     because: str = "",
+    unseen: str | None = None,
+    own_sampler: bool = False,
 ) -> Certificate:
-    """The certificate of what was measured, with its verdict; `because` of what it is not one."""
+    """The certificate of what was measured, with its verdict; `because` of what it is not one, and
+    why modes may be `unseen`. Modes that the user's `own_sampler` does not visit are the user's."""
     about: dict[str, Any] = {
         "pareto_k": found.pareto_k,
         "effective_sample_size": found.effective,
@@ -118,10 +126,13 @@ def judged(
     fault = _fault(found, tol)
     if num_modes is not None:
         found = found.no_less_than(LEAST_SEEN)
-        if fault is None and tol < LEAST_SEEN:
+        if fault is None and (unseen is not None or tol < LEAST_SEEN):
             fault = "search"
     forward = found.forward.value + 2.0 * found.forward.standard_error
     variation = total_variation(min(found.upper, forward))
+    around = "" if num_modes is None else f", around the {_modes(num_modes)} found"
+    if own_sampler:
+        around = ", where the draws of this sampler lie"
     return Certificate(
         reverse_kl=found.reverse,
         forward_kl=found.forward,
@@ -131,7 +142,7 @@ def judged(
         tol=tol,
         certified=fault is None,
         fault=fault,
-        verdict=_verdict(coreset, found, variation, tol, fault, num_modes, because),
+        verdict=_verdict(coreset, found, variation, tol, fault, around, because, unseen),
         **about,
     )
 
@@ -156,15 +167,21 @@ def _verdict(
     variation: float,
     tol: float,
     fault: str | None,
-    num_modes: int | None,
+    around: str,
     because: str,
+    unseen: str | None,
 ) -> str:
     distance = f"{_nats(found.reverse)} of the full posterior (KL(π_w‖π))"
-    around = "" if num_modes is None else f", around the {_modes(num_modes)} found"
     if fault is None:
         return (
             f"T{_name(coreset)[1:]} is within {distance}{around}; no expectation of a bounded "
             f"function moves by more than {_percent(variation)} of its range [Pinsker]."
+        )
+    if fault == "search" and unseen is not None:
+        return (
+            f"Not certified: {_name(coreset)} is within {distance}{around}, but no search can tell "
+            f"that there is no other, since {unseen}. Where it is known that there is none, "
+            "certify with sampler=NUTS(chains=4), or declare the model log-concave."
         )
     if fault == "search":
         return (
@@ -178,8 +195,9 @@ def _verdict(
             "Certify with more draws, or build with a larger size."
         )
     return (
-        f"Not certified: {_name(coreset)} is only within {distance}, more than the tolerance of "
-        f"{tol:g} nats with two standard errors to spare{because}. Build with a larger size."
+        f"Not certified: {_name(coreset)} is only within {distance}{around}, more than the "
+        f"tolerance of {tol:g} nats with two standard errors to spare{because}. Build with a "
+        "larger size."
     )
 
 

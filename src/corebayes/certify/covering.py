@@ -15,6 +15,7 @@ from corebayes.samplers.cover import DEGREES, Proposal, Tried, cover, parts_arou
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.mode_search import Mode, distinct_modes, log_mass, modes_of_particles
 from corebayes.samplers.parts import Part
+from corebayes.samplers.places import MOST_DIM
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.tempering import Annealed
 from corebayes.types import Gaussian, Rng
@@ -25,9 +26,9 @@ MOST_FULL_FITS = 4
 LOST, FULL, HOT = 0.4, 0.5, 0.1
 # Above this many parameters a hot posterior is nowhere near a cold one.
 MOST_HOT_DIM = 8
-# log Z_w by annealing may be off by this; a particle is uncovered where π_w / q is this many times
-# its mean, and so many of them are a mode.
-GAP, UNCOVERED, MODE_SHARE = 1.0, 20.0, 0.005
+# log Z_w by annealing may be off by this, and so much more for each parameter; a particle is
+# uncovered where π_w / q is this many times its mean, and so many of them are a mode.
+GAP, GAP_EACH, UNCOVERED, MODE_SHARE = 1.0, 0.05, 20.0, 0.005
 # A lost mode with less of the mass is not what is wrong.
 LEAST_TOLD = 0.01
 
@@ -54,6 +55,8 @@ class Sources(NamedTuple):
     num_modes: int | None = None
     trouble: str | None = None
     lost: tuple[Mode, ...] = ()
+    unseen: str | None = None
+    """Why there may be modes that no search has found."""
 
     def what_is_lost(self) -> str:
         """The heaviest mode of π that π_w lacks, in words, if there is one."""
@@ -89,8 +92,9 @@ def several_modes(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
     """For any other: the modes of both posteriors, each with its share of the draws."""
     posterior = Posterior.of(coreset)
     found = search(rng, coreset, rows)
+    unseen = None if found.annealed is not None else _unseen_words(coreset.model.dim)
     if not found.ours:
-        return Sources(None, 0)
+        return Sources(None, 0, unseen=unseen)
     number = len(found.ours) + len(found.lost)
     particles = None if found.annealed is None else found.annealed.particles
     covered = cover(rng, posterior, found.ours, particles)
@@ -101,16 +105,17 @@ def several_modes(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
             number = len(ours) + len(found.lost)
             covered = cover(rng, posterior, ours, particles)
     if covered is None:
-        return Sources(None, number, _lost_words(found))
+        return Sources(None, number, _lost_words(found), unseen=unseen)
     proposal, tried = covered
-    if found.annealed is not None and found.annealed.log_evidence > tried.log_evidence + GAP:
+    gap = GAP + GAP_EACH * coreset.model.dim
+    if found.annealed is not None and found.annealed.log_evidence > tried.log_evidence + gap:
         return Sources(None, number, _gap_words(found.annealed, tried))
     evidence = AroundModes(rng, coreset, rows, proposal)
     evidence.modes = tuple(found.ours)
     evidence.add_parts([part for mode in found.lost for part in parts_around(mode.fit)], LOST)
     if coreset.model.dim <= MOST_HOT_DIM:
         evidence.add_parts(_hot_parts(found), HOT)
-    return Sources(evidence, number, lost=tuple(found.lost))
+    return Sources(evidence, number, lost=tuple(found.lost), unseen=unseen)
 
 
 def _uncovered(
@@ -145,6 +150,12 @@ def _gap_words(annealed: Annealed, tried: Tried) -> str:
         f"annealing from the prior finds {ratio:.2g} times the mass that the modes of π_w which "
         "were found have: one was missed. Try another seed, or a model with one mode"
     )
+
+
+def _unseen_words(dim: int) -> str:
+    if dim > MOST_DIM:
+        return f"particles cannot be annealed in {dim} dimensions ({MOST_DIM} at most)"
+    return "the density is not finite at most places that the prior allows"
 
 
 def _lost_words(found: Found) -> str | None:

@@ -80,6 +80,9 @@ def certify(
     unless it says that its draws are independent, errors have their autocorrelation and its chains
     must agree. No number is given when the chains disagree, draws diverge, or the ratios have heavy
     tails (k̂ > 0.7) or few effective draws: the verdict says whether draws or coreset are at fault.
+    Of a model that is not log-concave the modes are searched for by annealing, up to 40 parameters:
+    beyond, and below 0.001 nats, the distance around the modes that were found is given, and
+    nothing is certified. Modes that a `sampler` of one's own does not visit are not looked for.
     Cost: N potentials for each draw, and a few passes of N·d² flops unless 100 draws will do.
     """
     _check_arguments(draws, tol, seed, sampler)
@@ -121,7 +124,8 @@ def measure(
     rng = np.random.default_rng(seed)
     if sampler is not None:
         drawn = _draw(rng, coreset, draws, sampler)
-        return _of_draws(coreset, rows, drawn, tol, [len(drawn.flat)])
+        own = not model.log_concave
+        return _of_draws(coreset, rows, drawn, tol, [len(drawn.flat)], own_sampler=own)
     if isinstance(coreset, GroupCoreset):
         # Quadratures of all groups at every draw: as many as the coreset's own cost nothing beside.
         number = min(draws, GROUP_DRAWS)
@@ -146,9 +150,10 @@ def measure(
             num_draws=num_draws,
             num_modes=modes,
             because=sources.what_is_lost(),
+            unseen=sources.unseen,
         )
     drawn = _draw(rng, coreset, draws, NUTS(chains=4))
-    return _of_draws(coreset, rows, drawn, tol, stages(draws), modes)
+    return _of_draws(coreset, rows, drawn, tol, stages(draws), modes, unseen=sources.unseen)
 
 
 def _exact(model: ConjugateModel, coreset: Coreset, rows: Rows, tol: float) -> Certificate:
@@ -202,6 +207,7 @@ def _of_draws(
     tol: float,
     numbers: Sequence[int],
     num_modes: int | None = None,
+    **judging: Any,
 ) -> Certificate:
     """The certificate from the draws of a sampler."""
     trouble = _sampling_trouble(drawn)
@@ -223,7 +229,7 @@ def _of_draws(
             return certificate.withheld(
                 coreset, trouble, "draws", tol, num_draws=num_draws, **about
             )
-    result = certificate.judged(coreset, found, tol, num_draws=num_draws, **about)
+    result = certificate.judged(coreset, found, tol, num_draws=num_draws, **about, **judging)
     if is_structured(coreset.model):
         wanted = num_draws
         if not result.certified:

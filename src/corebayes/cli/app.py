@@ -19,6 +19,7 @@ from typer import Option
 import corebayes as cb
 from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
+from corebayes.cli import check as checks
 from corebayes.cli import compose, exact
 from corebayes.cli import laplace as laplaces
 from corebayes.cli import predict as predictions
@@ -45,6 +46,7 @@ from corebayes.cli.options import (
     Json,
     Log,
     Memory,
+    Missing,
     OnBad,
     RowsFile,
     Scheduler,
@@ -52,6 +54,7 @@ from corebayes.cli.options import (
     Target,
     Tls,
     Workers,
+    announce_target,
     make_console,
     print_json,
     read,
@@ -175,6 +178,7 @@ def build(
         Path | None, Option(help="A coreset of the same rows to go on from.", show_default="none")
     ] = None,
     on_bad: OnBad = "raise",
+    missing: Missing = "refuse",
     workers: Workers = None,
     scheduler: Scheduler = None,
     tls: Tls = None,
@@ -207,9 +211,10 @@ def build(
     construction = None if method is None else make_method(method)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
-    columns = Columns(target, split(features), counts, on_bad, formula, None, duplicates)
+    columns = Columns(target, split(features), counts, on_bad, formula, None, duplicates, missing)
     data = read(rows, columns)
     bayes = with_groups(bayes, data, options, name=model)
+    announce_target(data)
     _announce(data, construction or default_construction(bayes), size)
     with make_executor(workers, scheduler, tls) as executor:
         coreset = cb.build(
@@ -240,7 +245,7 @@ def build(
     if coreset.reason == "interrupted":
         again = "" if checkpoint is None else "; the same command goes on from the checkpoint"
         raise _Interrupted(f"interrupted, the {coreset.size} rows so far are in {out}{again}")
-    return 0 if tol is None or coreset.reason.startswith("certified") else 1
+    return 0 if tol is None or coreset.reason.startswith(("certified", "measured")) else 1
 
 
 app.command(epilog=samples.EXAMPLE)(samples.sample)
@@ -251,6 +256,7 @@ for example, command in exact.COMMANDS.items():
     app.command(epilog=example)(command)
 app.command(epilog=laplaces.EXAMPLE)(laplaces.laplace)
 app.command(epilog=predictions.EXAMPLE)(predictions.predict)
+app.command(epilog=checks.EXAMPLE)(checks.check)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
 

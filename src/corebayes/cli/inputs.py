@@ -50,6 +50,8 @@ class Columns(NamedTuple):
     design: Design | None = None
     """Of the formula a coreset was built with; the text of that formula is for people."""
     duplicates: str | None = None
+    missing: str = "refuse"
+    """What a formula does with missing values; a stored design knows it."""
 
     def named(self) -> dict[str, Any]:
         """The arguments of `open_rows`."""
@@ -131,6 +133,8 @@ def read_rows(source: str, columns: Columns, memory: str | None = None) -> Rows:
     Parquet and .npy are read part by part in every pass; .csv and .npz are held in memory.
     """
     path, by_formula = Path(source), columns.formula is not None or columns.design is not None
+    if columns.missing != "refuse" and not by_formula:
+        raise ValueError("--missing is for a --formula: without one it is --on-bad drop")
     if is_address(source):
         if by_formula:
             raise ValueError("--formula is for tables on this machine, not for addresses")
@@ -224,14 +228,14 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
     if columns.duplicates is not None:
         raise ValueError("--formula makes rows of its own: leave out --duplicates")
     if columns.on_bad != "raise":
-        raise ValueError("--formula needs complete rows: leave out --on-bad")
+        raise ValueError("--formula has its own way: --missing drop in the place of --on-bad")
     if path.suffix not in (".csv", ".parquet") and not path.is_dir():
         raise ValueError(f"--formula is for tables with names, .csv or .parquet, not {path}")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path))
     if columns.formula is not None:
-        return design_rows(columns.formula, table, counts=columns.counts)
+        return design_rows(columns.formula, table, counts=columns.counts, missing=columns.missing)
     assert columns.design is not None
     return rows_of(columns.design, table, counts=columns.counts)
 

@@ -25,6 +25,7 @@ from corebayes.cli.options import (
     Formula,
     Json,
     Memory,
+    Missing,
     OnBad,
     RowsFile,
     Scheduler,
@@ -32,6 +33,7 @@ from corebayes.cli.options import (
     Target,
     Tls,
     Workers,
+    announce_target,
     make_console,
     print_json,
     read,
@@ -61,6 +63,7 @@ def laplace(
     seed: Seed = 0,
     out: Annotated[Path | None, Option(help="Where to write the draws (.nc, for ArviZ).")] = None,
     on_bad: OnBad = "raise",
+    missing: Missing = "refuse",
     workers: Workers = None,
     scheduler: Scheduler = None,
     tls: Tls = None,
@@ -78,8 +81,10 @@ def laplace(
     bayes = make_model(model, options, by_formula=formula is not None)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
-    data = read(rows, Columns(target, split(features), counts, on_bad, formula))
+    columns = Columns(target, split(features), counts, on_bad, formula, missing=missing)
+    data = read(rows, columns)
     bayes = with_groups(bayes, data, options, name=model)
+    announce_target(data)
     began = time.perf_counter()
     with make_executor(workers, scheduler, tls) as executor:
         found = cb.laplace(bayes, data, draws=draws, seed=seed, memory=memory, executor=executor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,8 @@ from rich.console import Console
 from typer import Argument, Option
 
 from corebayes.cli.inputs import Columns, read_rows
+from corebayes.formula.rows import describe_target
+from corebayes.formula.stored import design_from_data
 from corebayes.rows import Rows
 from corebayes.watch.logs import FORMS
 from corebayes.watch.steps import show_steps
@@ -32,6 +35,9 @@ Duplicates = Annotated[
 ]
 Formula = Annotated[str | None, Option(help="In the place of these: 'y ~ x1 + log(x2) + C(g)'.")]
 OnBad = Annotated[str, Option(help="Rows with missing values: raise (an error) or drop.")]
+Missing = Annotated[
+    str, Option(help="Rows where a column of --formula is missing: refuse (an error) or drop.")
+]
 Seed = Annotated[int, Option(help="The same seed gives the same result.")]
 Workers = Annotated[int | None, Option(help="Worker processes.", show_default="threads")]
 Scheduler = Annotated[
@@ -60,6 +66,14 @@ def read(rows: str, columns: Columns) -> Rows:
     with show_steps() as steps:
         steps.begin("reading the rows")
         return read_rows(rows, columns)
+
+
+def announce_target(data: Rows) -> None:
+    """Which level of a target counts as 1, where that is not plain."""
+    if data.design is not None:
+        design = design_from_data(data.design)
+        if design.target_name not in design.needs or design.target_levels is not None:
+            print(f"corebayes: {describe_target(design)}", file=sys.stderr)
 
 
 def make_console() -> Console:

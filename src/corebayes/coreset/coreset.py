@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from corebayes.coreset.check import check_parts
 from corebayes.coreset.files import write_coreset
+from corebayes.coreset.shown import plot, to_frame, to_html
 from corebayes.coreset.sources import Source, origins_of, sources_of
 from corebayes.types import Array, Block, Indices, Model, WeightedPoints
+
+# Names that would say that a file holds something else than it does.
+OTHER_FORMATS = (".csv", ".feather", ".json", ".nc", ".npy", ".npz", ".pkl", ".txt", ".xlsx")
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,27 @@ class Coreset:
         name = type(self.model).__name__
         return f"Coreset({self.size} of {self.num_rows:,} rows, {name}; stopped: {self.reason})"
 
+    def to_frame(self) -> Any:
+        """A pandas frame: `row_id` (numbered from 0), `weight`, and the columns of the rows, which
+        for a coreset of a formula are those that the formula was given, as far as they can be read
+        off its own."""
+        return to_frame(self)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Two pictures by matplotlib, on these two `axes` or new ones, which are returned: the
+        weights, largest first, and the rows in two of their columns, with areas as weights."""
+        return plot(self, axes)
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write a Parquet table of the rows and their weights; see `corebayes.load`."""
+        if Path(path).suffix.lower() in OTHER_FORMATS:
+            raise ValueError(
+                f"a coreset is saved as Parquet, with its model: end the name in .parquet, not as "
+                f"in {path}; corebayes.to_csv(coreset, path) writes a table for other tools"
+            )
         check_coreset(self, as_built=True)
         write_coreset(self, path)
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.extras import import_extra
 from corebayes.types import Array
 
 # Rows of a matrix that are filled column by column.
@@ -119,13 +120,8 @@ def is_kind(source: Any, library: str, kind: str) -> bool:
 
 def import_pyarrow(module: str = "pyarrow") -> Any:
     """pyarrow or a module of it, or an error that says what to install."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            'Arrow tables and Parquet files need pyarrow: pip install "corebayes[files]"',
-            name="pyarrow",
-        ) from error
+    import_extra("pyarrow", "Arrow tables and Parquet files need", "files")
+    return importlib.import_module(module)
 
 
 def _pandas_frame(source: Any) -> Frame:

@@ -9,12 +9,15 @@ that accepts enough and whose ratios have no heavy tail is taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from corebayes.certify.search import Found
 from corebayes.coreset import Coreset
 from corebayes.exact.cover import covering, modes_of
+from corebayes.exact.lost import LostModeError, full_modes, searched
 from corebayes.exact.paths import Paths
 from corebayes.exact.pool import Pool, num_inner
 from corebayes.exact.residual import Residual
@@ -26,8 +29,9 @@ from corebayes.samplers.draws import systematic
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.independence import Pilot, autocorrelation_time
 from corebayes.samplers.laplace import asked_posterior, fit_or_units
-from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes
+from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.parts import squared_distances
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
 from corebayes.scan.query import Statistics
@@ -37,9 +41,11 @@ from corebayes.types import Array, Gaussian, Indices, Rng
 LEAST_WARMUP, WARMUP = 10, 0.05
 # Up to this autocorrelation time, and this k̂, moves are good enough not to look for better ones.
 ENOUGH, MAX_PARETO_K = 3.0, 0.7
+# Passes of all attempts together.
 MAX_PASSES = 60
+LEAST_SHARE = 0.05
 # Steps of a first look where what is drawn ahead may be void.
-LOOK_STEPS, FRAME_DRAWS = 60, 200
+LOOK_STEPS, LOOK_PASSES, FRAME_DRAWS = 60, 10, 200
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,9 +78,12 @@ def draw_exactly(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int
     """Chains of `draws` draws each of the posterior of all rows. Cost: see `corebayes.correct`."""
     if is_conjugate(coreset.model):
         return _closed_form(rng, coreset, rows, draws, chains)
+    found = searched(rng, coreset, rows)
+    if found is not None and found.lost:
+        return _with_lost_modes(rng, coreset, rows, draws, chains, found)
     best: Exactly | None = None
     refused: TooManyPassesError | None = None
-    for attempt in _attempts(rng, coreset, rows, draws, chains):
+    for attempt in _attempts(rng, coreset, rows, draws, chains, found):
         try:
             found = attempt()
         except TooManyPassesError as error:
@@ -96,21 +105,39 @@ def _closed_form(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int
     assert is_conjugate(model)
     fit = model.posterior(rows.ask(Statistics(model)))
     residual = Residual(coreset, rows, fit.mean, num_passes=1)
+    # How high π is at its mean takes a pass; everywhere else the Gaussian says it.
+    residual.at(fit.mean[None])
+    values, posterior = fit.draw(rng, chains * draws), Posterior.of(coreset)
+    full = -0.5 * squared_distances(fit, values)
+    ours = posterior.log_density(values) - posterior.value(fit.mean)
     return Exactly(
-        values=fit.draw(rng, chains * draws).reshape(chains, draws, -1),
-        residuals=np.full((chains, draws), np.nan),
+        values=values.reshape(chains, draws, -1),
+        residuals=(full - ours).reshape(chains, draws),
         accepted=np.ones((chains, draws)),
         how="independent draws in closed form",
         residual=residual,
     )
 
 
+def _with_lost_modes(
+    rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int, found: Found
+) -> Exactly:
+    """Draws around all modes of π, since moves on π_w never come to those that it lacks."""
+    modes, posterior = full_modes(coreset, rows, found), Posterior.of(coreset)
+    run = _Run(rng, Residual(coreset, rows, modes[0].fit.mean), posterior, chains, draws)
+    exactly = run.around(modes, "modes of all rows")
+    if not exactly.good:
+        trouble = "proposals around the modes do not cover it: build with a larger size"
+        raise LostModeError.at(found.lost[0], trouble)
+    return exactly
+
+
 def _attempts(
-    rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int
+    rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int, found: Found | None
 ) -> Iterator[Callable[[], Exactly | None]]:
     """Better and better proposals, each made of what the ones before it have seen."""
     posterior = Posterior.of(coreset)
-    modes = modes_of(rng, posterior)
+    modes = modes_of(rng, posterior) if found is None else found.ours
     pilot = covering(rng, posterior, modes)
     if pilot is None:
         yield from _local_attempts(rng, coreset, rows, draws, chains, modes)
@@ -142,13 +169,16 @@ def _local_attempts(
     residual = Residual(coreset, rows, sampled.flat.mean(axis=0) if anchor is None else anchor)
     frame, starts = _frame(sampled.flat, fit_or_units(posterior, anchor)), sampled.values[:, -1]
     look = _Run(rng, residual, posterior, chains, LOOK_STEPS, warmup=0)
-    look.local(posterior, frame, starts, None, LOOK_STEPS)
+    with suppress(TooManyPassesError):
+        look.local(posterior, frame, starts, None, LOOK_PASSES)
     run = replace(look, draws=draws, warmup=None)
     tilt = run.learn()
     if tilt is not None:
         bent = _bent(posterior, tilt)
-        yield lambda: run.local(bent, frame, starts, tilt, MAX_PASSES)
-    yield lambda: run.local(posterior, frame, starts, None, MAX_PASSES)
+        # Half of the passes at most, so that some are left for the plain moves.
+        half = run.passes_left // 2
+        yield lambda: run.local(bent, frame, starts, tilt, half)
+    yield lambda: run.local(posterior, frame, starts, None, run.passes_left)
 
 
 def _frame(draws: Array, fit: Gaussian) -> Gaussian:
@@ -184,11 +214,16 @@ class _Run:
             warmup = max(LEAST_WARMUP, int(np.ceil(WARMUP * self.draws)))
         return self.draws + warmup
 
+    @property
+    def passes_left(self) -> int:
+        """Of those that all attempts may take together."""
+        return max(1, MAX_PASSES - self.residual.num_passes)
+
     def pooled(self, target: Posterior, pilot: Pilot, tilt: Tilt | None) -> Exactly:
         """Independence Metropolis on the surrogate, all of it in one pass."""
         inner = num_inner(pilot.time)
         pool = Pool.draw(self.rng, target, pilot.proposal, self.chains, self.steps, inner)
-        return self._accept(pool, _less(tilt, pool), MAX_PASSES, _words(tilt))
+        return self._accept(pool, _less(tilt, pool), self.passes_left, _words(tilt))
 
     def around_full_modes(self) -> Exactly | None:
         """Independence Metropolis for π itself around the modes that Newton's method finds.
@@ -206,14 +241,23 @@ class _Run:
             return None
         if not (np.all(np.isfinite(fit.mean)) and np.all(np.isfinite(fit.factor))):
             return None
-        degrees = max(5.0, float(fit.mean.size))
-        proposal = Proposal((Component(fit, 0.7), Component(fit, 0.3, degrees)))
-        pool = Pool.draw(self.rng, None, proposal, self.chains, self.steps)
+        return self.around([Mode(fit, 0.0)], "mode of all rows")
+
+    def around(self, modes: list[Mode], surrogate: str) -> Exactly:
+        """Independence Metropolis for π itself, with proposals around these modes of it."""
+        degrees = max(5.0, float(self.posterior.dim))
+        # A mode gets at least some of the proposals, since the masses are rough.
+        shares = np.maximum(shares_of(modes), LEAST_SHARE)
+        parts: list[Component] = []
+        for mode, share in zip(modes, shares.tolist(), strict=True):
+            parts.append(Component(mode.fit, 0.7 * share))
+            parts.append(Component(mode.fit, 0.3 * share, degrees))
+        pool = Pool.draw(self.rng, None, Proposal(tuple(parts)), self.chains, self.steps)
 
         def correct(states: Indices) -> Array:
             return self.posterior.finite_log_density(pool.draws(states)) - pool.log_q[states]
 
-        return self._accept(pool, correct, MAX_PASSES, "mode of all rows")
+        return self._accept(pool, correct, self.passes_left, surrogate)
 
     def local(
         self, target: Posterior, frame: Gaussian, starts: Array, tilt: Tilt | None, most: int

@@ -52,7 +52,9 @@ def correct(
     min(1, e^{r(θ′) − r(θ)}), r = Σ c_n f_n − Σ w_i f_i, which leaves the posterior of all rows
     invariant. Moves are made ahead and judged for all chains in one pass. A poor coreset costs
     passes and acceptance, and a warning says so, and what size would help; draws that have not
-    mixed are never returned without one. Conjugate models are drawn from in closed form.
+    mixed are never returned without one. Conjugate models are drawn from in closed form. Of a model
+    that is not log-concave, modes that the coreset lost are searched for as `certify` does, and
+    drawn from around the modes of all rows; where that is not possible, there is an error.
 
     `method="psis"` weighs draws of the coreset posterior by Pareto-smoothed e^r and draws again in
     proportion (with `resample=False` the weights are in `sample_stats.log_weight` instead); k̂ of

@@ -68,10 +68,12 @@ def covering(
     return best if best is not None and INDEPENDENCE.covers(best) else None
 
 
-def coreset_draws(rng: Rng, posterior: Posterior, number: int, chains: int) -> Draws:
-    """Draws of π_w by the quickest way that is exact."""
+def coreset_draws(
+    rng: Rng, posterior: Posterior, number: int, chains: int, modes: list[Mode] | None = None
+) -> Draws:
+    """Draws of π_w by the quickest way that is exact; its `modes` where they are known."""
     if not is_conjugate(posterior.model):
-        pilot = covering(rng, posterior, modes_of(rng, posterior))
+        pilot = covering(rng, posterior, modes_of(rng, posterior) if modes is None else modes)
         if pilot is not None:
             with np.errstate(all="ignore"):
                 return Independence(chains=chains).run(rng, posterior, pilot, number)

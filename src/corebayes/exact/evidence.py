@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from corebayes.coreset import Coreset
 from corebayes.exact.bridge import LIGHT, fitted_bridge, log_mean_ratio, log_normaliser
 from corebayes.exact.correct import corrected
 from corebayes.exact.cover import modes_of
+from corebayes.exact.lost import LostModeError
 from corebayes.exact.opening import opened, suggested_size
 from corebayes.exact.residual import Residual
 from corebayes.exact.smoothed import smoothed_draws
@@ -86,8 +88,10 @@ def _closed_form(coreset: Coreset, rows: Rows) -> Estimate:
 
 
 def _estimate(rng: Rng, coreset: Coreset, rows: Rows, draws: int) -> Estimate:
-    found = smoothed_draws(rng, coreset, rows, -(-draws // CHAINS), CHAINS)
-    if found.pareto_k <= LIGHT:
+    found = None
+    with suppress(LostModeError):
+        found = smoothed_draws(rng, coreset, rows, -(-draws // CHAINS), CHAINS)
+    if found is not None and found.pareto_k <= LIGHT:
         posterior = Posterior.of(coreset)
         ours = log_normaliser(rng, posterior, modes_of(rng, posterior))
         rest = log_mean_ratio(found.ratios, independent=found.independent)

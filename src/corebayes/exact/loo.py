@@ -22,6 +22,7 @@ from corebayes.coreset import Coreset
 from corebayes.exact.correct import corrected, warn_if_poor
 from corebayes.exact.opening import opened
 from corebayes.exact.pareto import smooth, tail_length
+from corebayes.extras import import_extra
 from corebayes.samplers.convergence import mean_ess
 from corebayes.scan.every_row import joined
 from corebayes.scan.passes import Executor, rows_of_width
@@ -171,11 +172,7 @@ def _elpd_type() -> Any:
     """What this version of ArviZ works with; missing, it is an error before any pass."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            importlib.import_module("arviz")
-        except ImportError as error:
-            error.add_note('loo returns a type of ArviZ: pip install "corebayes[sample]"')
-            raise
+        import_extra("arviz", "loo returns a type of", "sample")
         try:
             return importlib.import_module("arviz.stats.stats_utils").ELPDData
         except ImportError:

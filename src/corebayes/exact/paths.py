@@ -1,8 +1,8 @@
 """Proposals by short runs of a local kernel on few rows, where no mixture covers the surrogate.
 
 A move is `inner` steps of hit-and-run slice sampling (Neal 2003), reversible in s. What was drawn
-ahead of a rejection that nobody foresaw is void, so chains go ahead a third of what is left as long
-as nothing is foreseen.
+ahead of a rejection that nobody foresaw is void, so chains go ahead by as many steps as are likely
+to hold: at first a third of what is left, then what the spread of v says.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Gaussian, Indices, Rng
 
 AHEAD, LEAST_AHEAD = 3, 60
+# Rejections that nobody foresaw, on the way ahead of a chain.
+MOST_VOID = 0.3
+# Passes that the steps that are left may be shared out over.
+FEWEST_PASSES = 6
 KERNEL = HitAndRun()
 
 
@@ -59,5 +63,9 @@ class Paths:
         chosen: list[Array] = [self.states[state] for state in states.tolist()]
         return np.stack(chosen)
 
-    def reach(self, left: int, *, foreseen: bool) -> int:
-        return left if foreseen or left <= LEAST_AHEAD else -(-left // AHEAD)
+    def reach(self, left: int, surprise: float | None) -> int:
+        if surprise is None:
+            return left if left <= LEAST_AHEAD else -(-left // AHEAD)
+        # Of L steps ahead L² · surprise / 2 are void on average; a pass costs something, too.
+        likely = int(MOST_VOID / max(surprise, 1e-9))
+        return min(left, max(LEAST_AHEAD, likely, -(-left // FEWEST_PASSES)))

@@ -103,6 +103,6 @@ class Pool:
     def draws(self, states: Indices) -> Array:
         return self.candidates[states]
 
-    def reach(self, left: int, *, foreseen: bool) -> int:
+    def reach(self, left: int, surprise: float | None) -> int:
         """Steps to go ahead of what is known: nothing is void, so all."""
         return left

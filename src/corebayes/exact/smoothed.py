@@ -9,6 +9,7 @@ import numpy as np
 
 from corebayes.coreset import Coreset
 from corebayes.exact.cover import coreset_draws
+from corebayes.exact.lost import LostModeError, searched
 from corebayes.exact.pareto import smooth, tail_length
 from corebayes.exact.residual import Residual
 from corebayes.rows import Rows
@@ -84,7 +85,12 @@ def smoothed_draws(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: i
     number = chains * draws
     if number < 100:
         raise ValueError(f"smoothed weights need at least 100 draws in all, got {number}")
-    drawn = coreset_draws(rng, Posterior.of(coreset), number, chains)
+    found = searched(rng, coreset, rows)
+    if found is not None and found.lost:
+        trouble = 'no weights make up for draws that never come there: use method="surrogate"'
+        raise LostModeError.at(found.lost[0], trouble)
+    modes = None if found is None else found.ours
+    drawn = coreset_draws(rng, Posterior.of(coreset), number, chains, modes)
     values = drawn.equally_weighted(rng, number).reshape(chains, draws, -1)
     residual = Residual(coreset, rows, drawn.location)
     ratios = residual.at(values.reshape(number, -1)).reshape(chains, draws)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +20,8 @@ import numpy as np
 from corebayes.types import Array, Indices, Rng
 
 Guess = Callable[[Indices], Array]
+# Values of v from which its spread is known, at least and at most.
+FEWEST_KNOWN, MOST_KNOWN = 50, 500
 
 
 class Proposals(Protocol):
@@ -36,9 +39,9 @@ class Proposals(Protocol):
         """θ of the states, (n, d)."""
         ...
 
-    def reach(self, left: int, *, foreseen: bool) -> int:
-        """How many of the steps that are left to go ahead of what is known; `foreseen` when
-        rejections can be."""
+    def reach(self, left: int, surprise: float | None) -> int:
+        """How many of the steps that are left to go ahead of what is known, where a step is
+        rejected unforeseen with this probability; None when nothing is known of it."""
         ...
 
 
@@ -109,7 +112,8 @@ class Surrogate:
         num_steps = self.log_uniforms.shape[1]
         guess = None if self.foresee is None else self.foresee()
         reach = self.proposals.reach
-        ends = [step + reach(num_steps - step, foreseen=guess is not None) for step in done]
+        surprise = self._surprise(guess)
+        ends = [step + reach(num_steps - step, surprise) for step in done]
         where = list(zip(range(len(done)), done, at, strict=True))
         guessed: dict[int, float] = {}
         self._guess(guess, guessed, at)
@@ -121,6 +125,21 @@ class Surrogate:
                 rejected = self.log_uniforms[chain, step] >= gain
                 where[place] = chain, step + 1, state if rejected else new
         return list(guessed)
+
+    def _surprise(self, guess: Guess | None) -> float | None:
+        """The probability that a step is rejected and was not foreseen to be.
+
+        With what is left of v normal, E[1 − e^{−|Δ|}]/2 of the differences Δ, of deviation √2 σ.
+        """
+        last = islice(reversed(self.values.items()), MOST_KNOWN)
+        known = {state: value for state, value in last if np.isfinite(value)}
+        if len(known) < FEWEST_KNOWN:
+            return None
+        left = np.array(list(known.values()))
+        if guess is not None:
+            left = left - guess(np.array(list(known), dtype=np.int64))
+        spread = np.sqrt(2.0) * float(np.std(left))
+        return float(-0.5 * np.expm1(-np.sqrt(2.0 / np.pi) * spread))
 
     def _guess(self, guess: Guess | None, guessed: dict[int, float], states: list[int]) -> None:
         unknown = list(dict.fromkeys(s for s in states if s not in self.values))

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corebayes.extras import install
+
 AUTHORS = "https://github.com/trevorcampbell/bayesian-coresets/raw"
 # Seconds to wait for a server that does not answer.
 TIMEOUT = 20
@@ -147,7 +149,7 @@ def _import_pooch() -> Any:
         pooch = importlib.import_module("pooch")
     except ImportError as error:
         raise ImportError(
-            'downloading data needs pooch: pip install "corebayes[experiments]", or name a folder '
+            f"downloading data needs pooch: {install('experiments')}; or name a folder "
             "that has the data, by --data DIR or COREBAYES_DATA",
             name="pooch",
         ) from error

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.extras import import_extra
 from corebayes.files.atomic import write_atomically
 from corebayes.types import Array, Estimate, Gaussian
 
@@ -135,12 +136,7 @@ def smooth_density(values: Array, grid: Array, shares: Array | None = None) -> A
 
 def import_matplotlib() -> Any:
     """matplotlib, or an error that says what to install."""
-    try:
-        return importlib.import_module("matplotlib")
-    except ImportError as error:
-        raise ImportError(
-            'figures need matplotlib: pip install "corebayes[plot]"', name="matplotlib"
-        ) from error
+    return import_extra("matplotlib", "figures need", "plot")
 
 
 def _two_ticks(low: float, high: float) -> list[float]:

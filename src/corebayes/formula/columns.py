@@ -38,8 +38,27 @@ def open_frame(source: Any) -> frames.Frame:
     return frame
 
 
+class Missing(NamedTuple):
+    """Rows with a missing value among the columns that are used."""
+
+    rows: NDArray[np.bool_]
+    counts: dict[str, int]
+    """How many each column has, of those that have any."""
+    first: str
+    """Of the first such row."""
+
+    def words(self) -> str:
+        """All columns, the one of the first row first."""
+        others = [f"{n:,} in {name!r}" for name, n in self.counts.items() if name != self.first]
+        return (
+            f"row {int(self.rows.argmax())}, column {self.first!r} is missing; so are "
+            f"{self.counts[self.first]:,} of {self.rows.size:,} values there"
+            f"{' and ' * bool(others)}{', '.join(others)} (rows are numbered from 0)"
+        )
+
+
 def read(source: Any, names: Iterable[str]) -> dict[str, Values]:
-    """The columns of these names; an error tells which have missing values, and how many."""
+    """The columns of these names, with missing values where there are some."""
     frame = open_frame(source)
     if frame.num_rows == 0:
         raise ValueError("the table has no rows")
@@ -48,8 +67,17 @@ def read(source: Any, names: Iterable[str]) -> dict[str, Values]:
         if name not in frame.names:
             raise ValueError(f"the table has no column {name!r}, which the design needs")
         columns[name] = _read(source, frame, frame.names.index(name))
-    _check_complete(columns, frame.num_rows)
     return columns
+
+
+def take(columns: Mapping[str, Values], rows: NDArray[np.bool_]) -> dict[str, Values]:
+    """Some rows of all columns."""
+    return {
+        name: values._replace(values=values.values[rows])
+        if isinstance(values, Numbers)
+        else values._replace(codes=values.codes[rows])
+        for name, values in columns.items()
+    }
 
 
 def as_categories(values: Values) -> Categories:
@@ -60,24 +88,35 @@ def as_categories(values: Values) -> Categories:
     return Categories(codes, tuple(levels.astype(int if values.whole else float).tolist()))
 
 
-def _check_complete(columns: Mapping[str, Values], num_rows: int) -> None:
-    first, counts = num_rows, dict[str, int]()
-    place = ""
-    for name, values in columns.items():
-        bad = np.isnan(values.values) if isinstance(values, Numbers) else values.codes < 0
-        if bad.any():
-            counts[name] = int(bad.sum())
-            row = int(bad.argmax())
-            if row < first:
-                first, place = row, name
+def find_missing(columns: Mapping[str, Values]) -> Missing | None:
+    """Which rows miss a value; None if none does."""
+    gaps = {
+        name: np.isnan(values.values) if isinstance(values, Numbers) else values.codes < 0
+        for name, values in columns.items()
+    }
+    counts = {name: int(gap.sum()) for name, gap in gaps.items() if gap.any()}
     if not counts:
-        return
-    others = [f"{number:,} in {name!r}" for name, number in counts.items() if name != place]
-    raise ValueError(
-        f"row {first}, column {place!r} is missing; so are {counts[place]:,} of {num_rows:,} "
-        f"values there{' and ' * bool(others)}{', '.join(others)} (rows are numbered from 0). "
-        "Fill or remove these rows"
-    )
+        return None
+    rows = np.logical_or.reduce([gaps[name] for name in counts])
+    first = next(name for name in counts if gaps[name][rows.argmax()])
+    return Missing(rows, counts, first)
+
+
+def complete(
+    columns: Mapping[str, Values], *, drops: bool
+) -> tuple[Mapping[str, Values], Missing | None]:
+    """The complete rows of some columns, and which are not; an error unless these are dropped."""
+    gaps = find_missing(columns)
+    if gaps is None:
+        return columns, None
+    if not drops:
+        raise ValueError(
+            f'{gaps.words()}. Fill or remove these rows, or leave them out with missing="drop" '
+            "(--missing drop)"
+        )
+    if gaps.rows.all():
+        raise ValueError(f"no row is complete: {gaps.words()}")
+    return take(columns, ~gaps.rows), gaps
 
 
 def _read(source: Any, frame: frames.Frame, position: int) -> Values:
@@ -117,6 +156,12 @@ def _categories(codes: NDArray[np.intp], levels: list[Any], name: str) -> Catego
 
 
 def _unusable(name: str, kind: Any) -> ValueError:
+    if any(word in str(kind).lower() for word in ("date", "time", "duration", "period")):
+        return ValueError(
+            f"column {name!r} holds {kind}, and a formula has no way to know what of a time "
+            "matters: make a column of it first, such as the hour, the weekday or the days since "
+            "a date"
+        )
     return ValueError(
         f"column {name!r} holds {kind}, which is neither numbers nor categories: "
         "make a number or a text of it first"

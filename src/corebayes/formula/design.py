@@ -5,33 +5,41 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corebayes.data.frames import check_names
 from corebayes.formula import tree
 from corebayes.formula.coding import Scoped, scope_terms
-from corebayes.formula.columns import Categories, Numbers, as_categories, open_frame, read
+from corebayes.formula.columns import (
+    as_categories,
+    complete,
+    open_frame,
+    read,
+)
 from corebayes.formula.evaluate import Columns, evaluate, find_states
+from corebayes.formula.factors import Factor, codes_in, is_coded, length, levels_of, spans_one
 from corebayes.formula.functions import coding_of, transform_of
 from corebayes.formula.groups import Group, NewLevels, codes_of, find_levels
+from corebayes.formula.left import as_numbers, check_status
 from corebayes.formula.parser import GroupPart, Term, parse
-from corebayes.formula.splines import BSpline
 from corebayes.formula.transforms import Scale, State
-from corebayes.formula.tree import Call, Column, Node, columns_of, label, show
+from corebayes.formula.tree import (
+    Binary,
+    Column,
+    Literal,
+    Node,
+    columns_of,
+    label,
+    show,
+)
 from corebayes.types import Array
 
 MAX_COLUMNS = 10_000
-
-
-class Factor(NamedTuple):
-    node: Node
-    levels: tuple[Any, ...] | None = None
-    """Of categories, in order; None for numbers."""
+MISSING = ("refuse", "drop")
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,10 @@ class Design:
     states: Mapping[str, State]
     groups: tuple[Group, ...] = ()
     """What (1 | g) and its like name, each once."""
+    beside: Mapping[str, Node] = field(default_factory=dict[str, Node])
+    """Columns of X that no coefficient belongs to, by what they mean: offset, trials, event."""
+    drops: bool = False
+    """Whether rows with missing values are left out."""
 
     @classmethod
     def fit(cls, formula: str, frame: Any) -> Design:
@@ -58,8 +70,15 @@ class Design:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """Of X: the columns of the terms, those that only groups have slopes of, group codes."""
-        return (*self.fixed_names, *self.slope_names, *self.group_names)
+        """Of X: the columns of the terms, those that only groups have slopes of, group codes, and
+        what stands beside the predictor."""
+        beside = self.beside_names.values()
+        return (*self.fixed_names, *self.slope_names, *self.group_names, *beside)
+
+    @property
+    def beside_names(self) -> dict[str, str]:
+        """The columns of X that are offsets, trials or events: offset(log(t))."""
+        return {role: f"{role}({show(node)})" for role, node in self.beside.items()}
 
     @cached_property
     def fixed_names(self) -> tuple[str, ...]:
@@ -109,26 +128,35 @@ class Design:
 
     @property
     def target_name(self) -> str:
-        return label(self.target)
+        """`late == 'yes'` says which level is 1."""
+        node = self.target
+        return columns_of(node)[0] if is_coded(node) else label(node)
 
     @property
     def needs(self) -> list[str]:
         """The columns of a table that the design is computed from."""
-        return list(dict.fromkeys((*columns_of(self.target), *self.needs_of_rows)))
+        return list(dict.fromkeys((*columns_of(self.target), *self.needs_of_rows, *self._events)))
 
     @property
     def needs_of_rows(self) -> list[str]:
-        """Those that X is computed from: all but the target's."""
-        nodes = [factor.node for factor in self.factors]
+        """Those that X is computed from for rows to come: all but the target's and events."""
+        beside = [node for role, node in self.beside.items() if role != "event"]
+        nodes = [*(factor.node for factor in self.factors), *beside]
         grouped = (name for group in self.groups for name in group.columns)
         return list(dict.fromkeys((*(n for node in nodes for n in columns_of(node)), *grouped)))
 
+    @property
+    def _events(self) -> list[str]:
+        return columns_of(self.beside["event"]) if "event" in self.beside else []
+
     def apply(self, columns: Columns, new: Mapping[str, NewLevels] | None = None) -> Array:
         """The matrix X of these rows; groups that the design has not are an error, or `new`."""
-        num_rows, places = _length(columns), {n: k for k, n in enumerate(self.column_names)}
+        num_rows, places = length(columns), {n: k for k, n in enumerate(self.column_names)}
         X = np.empty((num_rows, len(places)))
         for name, group in zip(self.group_names, self.groups, strict=True):
             X[:, places.pop(name)] = codes_of(group, columns, (new or {}).get(name))
+        for role, name in self.beside_names.items():
+            X[:, places.pop(name)] = self._beside(role, columns)
         encoded: dict[tuple[int, bool], Array] = {}
         terms = (*self.terms, *(term for group in self.groups for term in group.terms if term))
         for term, names in zip(terms, self._names_of(terms), strict=True):
@@ -147,20 +175,38 @@ class Design:
         return X
 
     def target_of(self, columns: Columns) -> Array:
-        """The left side; True counts as 1."""
-        if isinstance(self.target, Column) and _levels(self.target, columns) not in (
-            None,
-            (False, True),
-        ):
-            raise ValueError(f"the left side {self.target_name!r} must be one column of numbers")
-        return evaluate(self.target, columns, self.states)
+        """The left side; True counts as 1, levels as 0, 1, …"""
+        if is_coded(self.target):
+            name = columns_of(self.target)[0]
+            levels = coding_of(self.target).levels
+            return codes_in(as_categories(columns[name]), levels, name).astype(float)
+        values = evaluate(self.target, columns, self.states)
+        return np.broadcast_to(values, length(columns)).copy()
+
+    @property
+    def target_levels(self) -> tuple[Any, ...] | None:
+        """What 0, 1, … of the target stand for, if it is categories."""
+        return coding_of(self.target).levels if is_coded(self.target) else None
+
+    def _beside(self, role: str, columns: Columns) -> Array:
+        node = self.beside[role]
+        if role == "event" and any(name not in columns for name in self._events):
+            # Of rows to come nobody knows.
+            return np.ones(length(columns))
+        match node:
+            case Binary("==", Column(name), Literal("none")) if role == "event":
+                check_status(Column(name), columns[name])
+            case _:
+                pass
+        return evaluate(node, columns, self.states)
 
     def check(self) -> None:
         """Refuse a design that makes no columns, or two of the same name."""
         transform = transform_of(self.target)
-        if is_coded(self.target) or not (transform is None or isinstance(transform, Scale)):
+        coded = is_coded(self.target) and not coding_of(self.target).levels
+        if coded or not (transform is None or isinstance(transform, Scale)):
             raise ValueError(f"the left side {self.target_name[:60]} must be one column of numbers")
-        if not self.column_names:
+        if not (self.fixed_names or self.groups):
             raise ValueError("the formula makes no columns: X would be empty")
         check_names(self.column_names)
 
@@ -174,8 +220,11 @@ class Design:
             }
             for group in self.groups
         ]
+        beside = {role: tree.to_data(node) for role, node in self.beside.items()}
         return {
             **({"groups": grouped} if grouped else {}),
+            **({"beside": beside} if beside else {}),
+            **({"missing": "drop"} if self.drops else {}),
             "formula": self.formula,
             "target": tree.to_data(self.target),
             "factors": [
@@ -209,10 +258,10 @@ class Design:
         node, levels = self.factors[number]
         if levels is None:
             values = evaluate(node, columns, self.states)
-            values = np.broadcast_to(values, (_length(columns), *values.shape[1:]))
+            values = np.broadcast_to(values, (length(columns), *values.shape[1:]))
             return values[:, np.newaxis] if values.ndim == 1 else values[:, int(reduced) :]
         name = columns_of(node)[0]
-        codes = _codes(as_categories(columns[name]), levels, name)[:, np.newaxis]
+        codes = codes_in(as_categories(columns[name]), levels, name)[:, np.newaxis]
         coding, kept = coding_of(node), np.arange(len(levels))
         if not reduced:
             return (codes == kept).astype(float)
@@ -221,18 +270,26 @@ class Design:
         return (codes == np.delete(kept, coding.base(levels))).astype(float)
 
 
-def look(formula: str, frame: Any, *, ignore: str | None = None) -> tuple[Design, Columns]:
+def look(
+    formula: str, frame: Any, *, ignore: str | None = None, missing: str = "refuse"
+) -> tuple[Design, Columns]:
     """The design of a formula, and the columns that were read for it; `.` leaves `ignore` out."""
-    target, terms, parts = parse(formula, open_frame(frame).names, ignore)
+    if missing not in MISSING:
+        raise ValueError(f'missing must be "refuse" or "drop", got {str(missing)[:60]!r}')
+    target, terms, parts, beside = parse(formula, open_frame(frame).names, ignore)
     written = [*terms, *(term for part in parts for term in part.terms)]
     nodes = {show(node): node for term in written for node in term}
-    everything = (target, *nodes.values())
+    everything = (target, *beside.values(), *nodes.values())
     grouped = [name for part in parts for name in part.columns]
-    columns = read(frame, [*(name for node in everything for name in columns_of(node)), *grouped])
+    read_columns = read(
+        frame, [*(name for node in everything for name in columns_of(node)), *grouped]
+    )
+    columns = complete(read_columns, drops=missing == "drop")[0]
+    target = as_numbers(target, columns)
     states: dict[str, State] = {}
-    for node in everything:
+    for node in (target, *beside.values(), *nodes.values()):
         find_states(node, columns, states)
-    factors = tuple(Factor(node, _levels(node, columns)) for node in nodes.values())
+    factors = tuple(Factor(node, levels_of(node, columns)) for node in nodes.values())
     places = {name: place for place, name in enumerate(nodes)}
 
     def scoped(terms: list[Term]) -> list[Scoped]:
@@ -243,9 +300,10 @@ def look(formula: str, frame: Any, *, ignore: str | None = None) -> tuple[Design
         Group(names, find_levels(names, columns), tuple(dict.fromkeys(effects)))
         for names, effects in _joined(parts, scoped).items()
     )
-    design = Design(formula, target, factors, tuple(scoped(terms)), states, groups)
+    drops = missing == "drop"
+    design = Design(formula, target, factors, tuple(scoped(terms)), states, groups, beside, drops)
     design.check()
-    return design, columns
+    return design, read_columns
 
 
 def _joined(
@@ -257,49 +315,3 @@ def _joined(
         # Each part is coded on its own: (0 + C(s) | g) has all the levels of s.
         joined.setdefault(frozenset(names), (names, []))[1].extend(scoped(terms))
     return dict(joined.values())
-
-
-def _length(columns: Columns) -> int:
-    first = next(iter(columns.values()))
-    return len(first.values if isinstance(first, Numbers) else first.codes)
-
-
-def _levels(node: Node, columns: Columns) -> tuple[Any, ...] | None:
-    """The levels of a factor that is categories, be it by C() or by what the column holds."""
-    name = columns_of(node)[0]
-    if not is_coded(node) and not (
-        isinstance(node, Column) and isinstance(columns[name], Categories)
-    ):
-        return None
-    found = as_categories(columns[name])
-    levels = coding_of(node).levels or found.levels
-    _codes(found, levels, name)
-    return levels
-
-
-def _codes(found: Categories, levels: tuple[Any, ...], name: str) -> NDArray[np.intp]:
-    """The positions of the rows' values in `levels`."""
-    places = {level: place for place, level in enumerate(levels)}
-    lookup = np.array([places.get(level, -1) for level in found.levels], dtype=np.intp)
-    codes = lookup[found.codes]
-    unknown = np.flatnonzero(codes < 0)
-    if unknown.size:
-        row = int(unknown[0])
-        some = ", ".join(map(repr, levels[:10])) + ", ..." * (len(levels) > 10)
-        raise ValueError(
-            f"row {row}, column {name!r}: {found.levels[found.codes[row]]!r} is none of the levels "
-            f"{some} (rows are numbered from 0)"
-        )
-    return codes
-
-
-def spans_one(factor: Factor) -> bool:
-    """Whether the columns of a factor add up to one."""
-    transform = transform_of(factor.node)
-    return factor.levels is not None or (
-        isinstance(transform, BSpline) and transform.include_intercept
-    )
-
-
-def is_coded(node: Node) -> bool:
-    return isinstance(node, Call) and node.function == "C"

@@ -88,7 +88,7 @@ def check_function(function: str) -> None:
     if (name in NAMES and of_numpy) or function in (*SUMS, *TREATMENTS):
         return
     if name == "offset":
-        raise ValueError("offset() is not supported yet: leave the offset out of the formula")
+        raise ValueError("offset() is a term of its own: write it between + signs")
     near = difflib.get_close_matches(name[:60], NAMES, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise ValueError(
@@ -115,6 +115,12 @@ def check(node: Node, depth: int = 0) -> None:
     needs = not depth or (isinstance(node, Call) and plain(node.function) in TRANSFORMS)
     if needs and not columns_of(node):
         raise ValueError(f"{show(node)[:60]} has no column in it")
+
+
+def check_number(node: Node) -> None:
+    """The same for what must be one number a row: no categories, polynomials or splines."""
+    check(node)
+    check(node, 1)
 
 
 def transform_of(node: Node) -> Transform | None:
@@ -152,7 +158,11 @@ def _no_options() -> None:
 def _coding(node: Call) -> Coding:
     if not isinstance(node.arguments[0], Column):
         raise ValueError("categories are those of a column")
-    options = {key: _value(entry) for key, entry in node.options if key != "contrast"}
+    options = {
+        "reference" if key in ("ref", "base") else key: _value(entry)
+        for key, entry in node.options
+        if key != "contrast"
+    }
     match [*node.arguments[1:], *(entry for key, entry in node.options if key == "contrast")]:
         case []:
             pass

@@ -1,8 +1,8 @@
 """From the text of a formula to its terms: an own tokenizer and recursive descent.
 
-    formula     operand ~ sum
+    formula     left ~ sum                            see `left`
     sum         [+|-] part {+|- part}                 0 is -1
-    part        product | (sum | groups)              a group term, only in the outermost sum
+    part        product | (sum | groups) | offset(expression)      the last two only outermost
     groups      name {: name} {/ name {: name}}       a/b is a and a:b; || is the same as |
     product     interaction {*|/ interaction}         a*b = a + b + a:b, a/b = a + a:b
     interaction power {: power}
@@ -14,13 +14,15 @@ Whatever else is written is an error of one sentence that names it.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from corebayes.data.columns import find
 from corebayes.formula.expressions import Reader
-from corebayes.formula.functions import check
+from corebayes.formula.functions import check, check_number
+from corebayes.formula.left import read_left
 from corebayes.formula.tokens import Token, shorten
-from corebayes.formula.tree import MAX_TEXT, Column, Node, columns_of, show
+from corebayes.formula.tree import MAX_TEXT, Binary, Column, Node, columns_of, show
 
 MAX_TERMS, MAX_FACTORS = 10_000, 8
 
@@ -43,6 +45,8 @@ class Formula(NamedTuple):
     terms: list[Term]
     """In the order of their columns: fewer factors first; the intercept has none."""
     groups: list[GroupPart]
+    beside: dict[str, Node]
+    """Columns that no coefficient belongs to, by what they mean: offset, trials, event."""
 
 
 def parse(text: str, names: tuple[str, ...], ignore: str | None = None) -> Formula:
@@ -58,24 +62,22 @@ def parse(text: str, names: tuple[str, ...], ignore: str | None = None) -> Formu
         raise ValueError(
             f"the formula {shorten(text)} has no left side or several: write it as 'y ~ x1 + x2'"
         )
-    target = reader.operand()
-    check(target)
-    if reader.peek() != "~":
-        raise ValueError(
-            f"the left side of the formula {shorten(text)} must be one column of numbers"
-        )
-    reader.expect("~")
-    taken = {*columns_of(target), ignore}
+    target, beside = read_left(reader)
+    left = (name for node in (target, *beside.values()) for name in columns_of(node))
+    taken = {*left, ignore}
     reader.others = [name for name in names if name not in taken]
     start = reader.position
     terms = reader.right_side()
-    grouped = {name for part in reader.groups for name in part.columns}
-    if grouped and "." in reader.symbols()[start:]:
-        # What rows are grouped by is none of the others that `.` stands for.
-        reader.others = [name for name in reader.others if name not in grouped]
+    named = {name for part in reader.groups for name in part.columns}
+    named.update(name for node in reader.offsets for name in columns_of(node))
+    if named and "." in reader.symbols()[start:]:
+        # What rows are grouped by, or offset with, is none of the others that `.` stands for.
+        reader.others = [name for name in reader.others if name not in named]
         reader.position = start
         terms = reader.right_side()
-    return Formula(target, ordered(terms), reader.groups)
+    if reader.offsets:
+        beside["offset"] = functools.reduce(lambda a, b: Binary("+", a, b), reader.offsets)
+    return Formula(target, ordered(terms), reader.groups, beside)
 
 
 def ordered(terms: Terms) -> list[Term]:
@@ -89,9 +91,10 @@ class _TermReader(Reader):
         super().__init__(text, names)
         self.others: list[str] = []
         self.groups: list[GroupPart] = []
+        self.offsets: list[Node] = []
 
     def right_side(self) -> Terms:
-        self.groups = []
+        self.groups, self.offsets = [], []
         terms = self.sum(INTERCEPT)
         if self.peek():
             raise self.unexpected()
@@ -111,6 +114,9 @@ class _TermReader(Reader):
                 if minus or self.depth:
                     raise self.misplaced(bar)
                 self.group_term()
+                part = Terms()
+            elif self.tokens[self.position].text == "offset" and self.peek(1) == "(":
+                self.offset(misplaced=minus or self.depth > 0)
                 part = Terms()
             else:
                 part = self.product()
@@ -198,6 +204,20 @@ class _TermReader(Reader):
         node = self.operand()
         check(node)
         return {frozenset((show(node),)): (node,)}
+
+    def offset(self, *, misplaced: bool) -> None:
+        """offset(expression): what is added to the predictor as it is."""
+        self.take()
+        self.expect("(")
+        node = self.nested(self.expression)
+        self.expect(")")
+        check_number(node)
+        if misplaced or self.peek() not in ("+", "-", ""):
+            raise ValueError(
+                f"offset() is added as it is in the formula {shorten(self.text)}: write it between "
+                "+ signs, outside of parentheses"
+            )
+        self.offsets.append(node)
 
     # Groups
 

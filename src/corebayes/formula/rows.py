@@ -4,20 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from corebayes.coreset import Coreset
 from corebayes.data import frames, numbers
 from corebayes.data.arrays import ArrayData
 from corebayes.data.columns import find
-from corebayes.formula.columns import open_frame, read
+from corebayes.data.parquet_files import is_parquet
+from corebayes.data.warn import warn
+from corebayes.formula.columns import complete, open_frame, read
 from corebayes.formula.design import Design, look
 from corebayes.formula.evaluate import Columns
 from corebayes.formula.stored import design_from_data
+from corebayes.formula.tree import Binary, Column, Literal
 from corebayes.rows import Rows, open_rows
+from corebayes.watch.logs import say
 
 
-def design_rows(formula: str, frame: Any, *, counts: str | None = None) -> Rows:
-    """The design and the target that a formula makes of a frame, checked."""
-    return _rows(*look(formula, frame, ignore=counts), frame, counts)
+def design_rows(
+    formula: str, frame: Any, *, counts: str | None = None, missing: str = "refuse"
+) -> Rows:
+    """The design and the target that a formula makes of a frame, checked.
+
+    With `missing="drop"` incomplete rows keep their row numbers but count zero times, with one
+    warning that names all columns.
+    """
+    design, columns = look(formula, frame, ignore=counts, missing=missing)
+    say("target", describe_target(design), formula=formula)
+    gaps = complete(columns, drops=design.drops)[1]
+    if gaps is not None:
+        warn(f"{int(gaps.rows.sum()):,} rows with missing values are left out: {gaps.words()}")
+    return _rows(design, columns, frame, counts)
 
 
 def rows_of(design: Design, frame: Any, *, counts: Any = None, **options: Any) -> Rows:
@@ -25,13 +42,33 @@ def rows_of(design: Design, frame: Any, *, counts: Any = None, **options: Any) -
     return _rows(design, read(frame, design.needs), frame, counts, **options)
 
 
+def describe_target(design: Design) -> str:
+    """What is learned, as people say it: of two levels which one is 1."""
+    match design.target:
+        case Binary("==", Column(name), Literal(level)):
+            return f"y is 1 where {name} = {level}, and 0 elsewhere"
+        case _ if design.target_levels is not None:
+            numbers = ", ".join(f"{k} = {level}" for k, level in enumerate(design.target_levels))
+            return f"y is {design.target_name}: {numbers}"
+        case _:
+            return f"y is {design.target_name}"
+
+
 def _rows(design: Design, columns: Columns, source: Any, counts: Any, **options: Any) -> Rows:
     if isinstance(counts, str):
         frame = open_frame(source)
         counts = frame.column(find(counts, frame.names, "counts"))
+    counts = numbers.counts(counts)
+    present, gaps = complete(columns, drops=design.drops)
+    fields = {"X": design.apply(present), "y": design.target_of(present)}
+    if gaps is not None:
+        # Any complete row stands where a row is not: it counts zero times.
+        places = np.maximum(np.cumsum(~gaps.rows) - 1, 0)
+        fields = {name: values[places] for name, values in fields.items()}
+        counts = np.where(gaps.rows, 0.0, 1.0 if counts is None else counts)
     rows = ArrayData(
-        fields={"X": design.apply(columns), "y": design.target_of(columns)},
-        counts=numbers.counts(counts),
+        fields=fields,
+        counts=counts,
         column_names=design.column_names,
         target_name=design.target_name,
         design=design.to_data(),
@@ -53,11 +90,29 @@ def stored_design(coreset: Coreset) -> Design | None:
 def as_built(
     coreset: Coreset, source: Any, *, memory: Any = None, executor: Any = None, **columns: Any
 ) -> Rows:
-    """`open_rows`, but a frame becomes the columns of the formula of the coreset."""
+    """`open_rows`, but a table becomes the columns of the coreset's formula, or has those that the
+    coreset was built from, without being told again."""
     named = columns["target"] is not None or columns["features"] is not None
-    if named or coreset.provenance.get("design") is None or frames.as_frame(source) is None:
-        return open_rows(source, memory=memory, executor=executor, **columns)
-    design = stored_design(coreset)
-    assert design is not None
-    counts = columns["counts"]
-    return rows_of(design, source, counts=counts, memory=memory, executor=executor)
+    framed = not named and frames.as_frame(source) is not None
+    if framed and coreset.provenance.get("design") is not None:
+        design = stored_design(coreset)
+        assert design is not None
+        counts = columns["counts"]
+        return rows_of(design, source, counts=counts, memory=memory, executor=executor)
+    if framed or (not named and is_parquet(source)):
+        columns = _known_columns(coreset, columns)
+    return open_rows(source, memory=memory, executor=executor, **columns)
+
+
+def _known_columns(coreset: Coreset, columns: dict[str, Any]) -> dict[str, Any]:
+    """The names that the coreset kept, where it has kept some."""
+    known = coreset.provenance
+    names = known.get("column_names")
+    if not names or known.get("unit") is not None:
+        return columns
+    found = {**columns, "features": list(names)}
+    if "y" in coreset.rows.fields:
+        found["target"] = str(known.get("target_name") or "y")
+    if columns.get("counts") is None and known.get("counts_name") is not None:
+        found["counts"] = str(known["counts_name"])
+    return found

@@ -7,30 +7,38 @@ from typing import Any
 
 from corebayes.formula import tree
 from corebayes.formula.coding import Scoped
-from corebayes.formula.design import MAX_COLUMNS, Design, Factor, is_coded, spans_one
+from corebayes.formula.design import MAX_COLUMNS, Design
+from corebayes.formula.factors import Factor, is_coded, spans_one
 from corebayes.formula.functions import check, coding_of, transform_of
 from corebayes.formula.groups import Group
 from corebayes.formula.parser import MAX_FACTORS
 from corebayes.formula.transforms import State
-from corebayes.formula.tree import Column, Node, label, show, walk
+from corebayes.formula.tree import Column, Literal, Node, label, show, walk
 
 # More groups than any coreset has rows for.
 MAX_LEVELS = 10_000_000
 PARTS = {"formula", "target", "factors", "terms", "states"}
+OPTIONAL = {"groups", "beside", "missing"}
+ROLES = ("offset", "trials", "event")
 
 
 def read_design(data: Any) -> Design:
     """The design, or an error that says what is wrong with it."""
     parts = _checked(data, dict, "the design")
-    if set(parts) - {"groups"} != PARTS:
+    if set(parts) - OPTIONAL != PARTS:
         raise ValueError(f"it must have {', '.join(sorted(PARTS))}, and no more")
     target = _node(parts["target"])
     factors = tuple(_factor(entry) for entry in _checked(parts["factors"], list, "factors"))
     terms = tuple(_term(term, factors) for term in _checked(parts["terms"], list, "terms"))
-    states = _states(parts["states"], [target, *(factor.node for factor in factors)])
+    beside = _beside(parts.get("beside", {}))
+    nodes = [target, *beside.values(), *(factor.node for factor in factors)]
+    states = _states(parts["states"], nodes)
+    if parts.get("missing", "drop") != "drop":
+        raise ValueError("missing values are refused, or 'drop'")
     groups = _groups(parts.get("groups", []), factors)
     text = _checked(parts["formula"], str, "formula")
-    design = Design(text, target, factors, terms, states, groups)
+    drops = "missing" in parts
+    design = Design(text, target, factors, terms, states, groups, beside, drops)
     design.check()
     return design
 
@@ -45,6 +53,22 @@ def _node(data: Any) -> Node:
     node = tree.from_data(data)
     check(node)
     return node
+
+
+def _beside(data: Any) -> dict[str, Node]:
+    entries: dict[str, Any] = _checked(data, dict, "beside")
+    if any(role not in ROLES for role in entries):
+        raise ValueError(f"beside the predictor there are {', '.join(ROLES)}, and no more")
+    found: dict[str, Node] = {}
+    for role, entry in entries.items():
+        node = tree.from_data(entry)
+        # So many trials in every row.
+        if not (
+            role == "trials" and isinstance(node, Literal) and type(node.value) in (int, float)
+        ):
+            check(node)
+        found[role] = node
+    return found
 
 
 def _factor(entry: Any) -> Factor:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from corebayes.files.markup import model_html
 from corebayes.models.prior import GaussianPrior, Normal
 from corebayes.types import Array, Data
 
@@ -36,6 +37,9 @@ class NormalPriorModel(ABC):
     def __post_init__(self) -> None:
         if not isinstance(self.prior, Normal):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"prior must be a Normal(mean, sd_or_cov), got {self.prior!r}")
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     @abstractmethod
     def bind(self, data: Data) -> Self:

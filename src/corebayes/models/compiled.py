@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.extras import install
 from corebayes.types import Array
 
 # Values in a chunk: its five buffers of 4 kB stay in a first cache of 32 kB.
@@ -269,7 +270,7 @@ def compiled_once(
         return function
     if not available():
         raise ImportError(
-            'compiled kernels need numba: pip install "corebayes[fast]", '
+            f"compiled kernels need numba: {install('fast')}; "
             "and do not set COREBAYES_NUMBA=0 or NUMBA_DISABLE_JIT"
         )
     with _lock:

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from corebayes.arguments import checked_whole
+from corebayes.files.markup import model_html
 from corebayes.models.autodiff import JaxDerivatives, float64, jax_derivatives
 from corebayes.models.derivative_check import Given, check_given
 from corebayes.models.finite_differences import (
@@ -81,6 +82,9 @@ class CustomModel(TouchingModel):
     def __repr__(self) -> str:
         name = getattr(self._log_likelihood, "__name__", repr(self._log_likelihood))
         return f"CustomModel({name}, dim={self._dim})"
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     @property
     def dim(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.files.markup import model_html
 from corebayes.models.family import Column, Constant, Family, Row, learned_priors
 from corebayes.models.groups import ONE, GroupTerm, group_numbers
 from corebayes.models.prior import GaussianPrior
@@ -88,6 +89,9 @@ class MixedDesign:
         if self.bound is not None:
             inside += f"; {self.structure.describe()}"
         return f"MixedRegression({inside})"
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     @property
     def known(self) -> BoundMixed:

@@ -35,6 +35,10 @@ class Variable(NamedTuple):
         """The entries of θ that these values are of."""
         if self.scale == "as it is":
             return values
+        if self.scale == "expit":
+            return np.log(values) - np.log1p(-values)
+        if self.scale == "ordered":
+            return np.concatenate([values[..., :1], np.log(np.diff(values, axis=-1))], axis=-1)
         return np.log(values) if self.scale == "exp" else -np.log(values)
 
 

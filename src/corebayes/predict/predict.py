@@ -90,10 +90,11 @@ def _blocks(
 ) -> Iterator[tuple[dict[str, Array], Array]]:
     rng = np.random.default_rng(seed)
     predictive = known.predictive
-    block_rows = rows_of_width(predictive.num_draws)
+    labels: Any = getattr(predictive, "labels", ())
+    block_rows = rows_of_width(predictive.num_draws * max(len(labels), 1))
     for block in opened.blocks(block_rows):
         means, drawn = predictive.predict(rng, block)
-        yield summarised(means, drawn, interval), drawn
+        yield summarised(means, drawn, interval, labels), drawn
 
 
 def _collected(

@@ -19,7 +19,8 @@ class Prediction:
 
     `mean` is E[y] of each row, `mean_lower` and `mean_upper` bound E[y | θ] over the draws θ (what
     is known about the mean), `lower` and `upper` bound y itself (where a new observation falls),
-    and `sd` is the standard deviation of y. Intervals have equal tails.
+    and `sd` is the standard deviation of y. Intervals have equal tails. Of categories there are
+    `likeliest` and, for each label k, `p[k]` with `p_lower[k]` and `p_upper[k]` instead.
     """
 
     columns: Mapping[str, Array]
@@ -78,10 +79,29 @@ def new_groups_said(new_groups: Mapping[str, Sequence[Any]]) -> str:
     return f"new groups, whose effects are draws of N(0, τ²): {'; '.join(parts)}"
 
 
-def summarised(means: Array, draws: Array, interval: float) -> dict[str, Array]:
+def summarised(
+    means: Array, draws: Array, interval: float, labels: Sequence[float] = ()
+) -> dict[str, Array]:
     """The columns of some rows, from means and draws (n, S)."""
     tails = [0.5 - 0.5 * interval, 0.5 + 0.5 * interval]
+    if labels:
+        return _of_categories(means, tails, labels)
+    means = np.broadcast_to(means, draws.shape)
     mean_lower, mean_upper = np.quantile(means, tails, axis=1)
     lower, upper = np.quantile(draws, tails, axis=1)
     values = means.mean(axis=1), mean_lower, mean_upper, draws.std(axis=1), lower, upper
     return dict(zip(COLUMNS, values, strict=True))
+
+
+def _of_categories(
+    probabilities: Array, tails: Sequence[float], labels: Sequence[float]
+) -> dict[str, Array]:
+    """The likeliest category and, of each, its probability with an interval."""
+    whole = probabilities.mean(axis=1)
+    columns = {"likeliest": np.array(labels)[whole.argmax(axis=1)]}
+    ends = np.quantile(probabilities, tails, axis=1)
+    for place, label in enumerate(labels):
+        columns[f"p[{label:g}]"] = whole[:, place]
+        columns[f"p_lower[{label:g}]"] = ends[0][:, place]
+        columns[f"p_upper[{label:g}]"] = ends[1][:, place]
+    return columns

@@ -35,17 +35,20 @@ class RegressionPredictive:
         return len(self.theta)
 
     def predict(self, rng: Rng, block: Block) -> tuple[Array, Array]:
-        """Means and draws of y, each (n, S). Cost: n·S·d flops and n·S draws."""
+        """Means and draws of y, each (n, S); of categories the means are the probabilities of their
+        labels, (n, S, K). Cost: n·S·d flops and n·S draws."""
         model = self.model
         if isinstance(model, GLM):
             family, row, at = model, model.row(block), model.predictors(self.theta, block)
         else:
             family, row, at = model.family, model.row(block), self._predictors(model, block)
-        means, draws = family.mean(at, row), family.draw(rng, at, row)
-        if isinstance(family, CategoryRegression):
-            # Of categories the mean has the probabilities: here the mean of their numbers.
-            means = means @ np.array(family.labels)
-        return means, draws
+        return family.mean(at, row), family.draw(rng, at, row)
+
+    @property
+    def labels(self) -> tuple[float, ...]:
+        """Of the categories; empty where targets are numbers."""
+        family: Any = getattr(self.model, "family", self.model)
+        return tuple(family.labels) if isinstance(family, CategoryRegression) else ()
 
     def _predictors(self, model: MixedRegression, block: Block) -> tuple[Array, ...]:
         etas = model.fixed_predictors(self.theta, block)

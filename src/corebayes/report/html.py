@@ -1,4 +1,4 @@
-"""HTML text: whatever is a word of the user's is escaped here, once; and the page around it.
+"""The page of a report, around text that is escaped in `corebayes.files.markup`.
 
 The page loads nothing and runs nothing: its Content-Security-Policy allows its own style sheet, by
 its hash, and pictures that are part of it.
@@ -8,31 +8,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
+from corebayes.files.markup import Markup as Markup
+from corebayes.files.markup import element as element
+from corebayes.files.markup import escape as escape
+from corebayes.files.markup import markup as markup
+
 MISSING = "Not measured: this part needs the rows."
-# Characters that change the order or the look of what is beside them are written out: a command
-# must read as what it is.
-_DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-_CONTROLS = (*range(9), 11, 12, *range(14, 32), *range(127, 160))
-_VISIBLE = {code: f"\\u{code:04x}" for code in (*_CONTROLS, *_DIRECTIONS)}
-
-
-class Markup(str):
-    """Text that is HTML already; any other text is not."""
-
-    __slots__ = ()
-
-
-def escape(words: object) -> str:
-    """Any text as the same text in HTML, between tags or in an attribute."""
-    return html.escape(str(words).translate(_VISIBLE))
-
-
-def markup(content: object) -> str:
-    return content if isinstance(content, Markup) else escape(content)
 
 
 def document(title: str, *body: Markup) -> str:
@@ -55,11 +39,6 @@ def document(title: str, *body: Markup) -> str:
         + "\n".join(body)
         + "\n</main>\n</body>\n</html>\n"
     )
-
-
-def element(tag: str, *content: object, css: str = "") -> Markup:
-    kind = f' class="{css}"' if css else ""
-    return Markup(f"<{tag}{kind}>{''.join(map(markup, content))}</{tag}>")
 
 
 def section(name: str, title: str, *content: object) -> Markup:

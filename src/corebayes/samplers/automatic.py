@@ -2,7 +2,8 @@
 
 1. Conjugate models have draws in closed form.
 2. Around the one mode of a log-concave π_w, independence Metropolis takes one vectorised call of
-   the model; with many rows nearly every proposal is accepted.
+   the model; with many rows nearly every proposal is accepted. Where there may be several modes,
+   in few parameters, around all that annealing finds (`several.py`).
 3. Everything else is for NUTS, compiled where the model can be.
 
 What was taken is in `Draws.how`, and what it is worth in its acceptance, R̂ and effective sizes.
@@ -22,10 +23,12 @@ from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.independence import Independence
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.several import pilot_of_all_modes
 from corebayes.types import Array
 
-# Newton's method and mixtures with full covariances are for so many parameters.
-MOST_PARAMETERS = 200
+# Newton's method and mixtures with full covariances are for so many parameters; up to the second
+# number particles that look for all modes are cheaper than chains.
+MOST_PARAMETERS, FEW_PARAMETERS = 200, 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +69,18 @@ class Automatic:
         self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None
     ) -> Draws | None:
         """Draws by independence Metropolis, if proposals cover π_w."""
-        if posterior.dim > MOST_PARAMETERS or not posterior.model.log_concave:
+        one = posterior.model.log_concave
+        if posterior.dim > (MOST_PARAMETERS if one else FEW_PARAMETERS):
             return None
         if is_structured(posterior.model):
             # Funnels are no places for a mixture.
             return None
         independence = Independence(chains=self.chains)
         with np.errstate(all="ignore"):
-            pilot = independence.fit(rng, posterior, start)
+            if one:
+                pilot = independence.fit(rng, posterior, start)
+            else:
+                pilot = pilot_of_all_modes(rng, posterior)
             if pilot is None or not independence.covers(pilot):
                 return None
             drawn = independence.run(rng, posterior, pilot, num_draws)

@@ -10,12 +10,13 @@ import ctypes
 import importlib
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from corebayes.deadline import check_time
+from corebayes.extras import import_extra
 from corebayes.models.compiled_density import copy_address
 from corebayes.samplers.density import Callback, Pointer
 from corebayes.types import Array
@@ -40,15 +41,20 @@ def import_quietly(name: str, what: str) -> Any:
     """A library of the extra for sampling. Their imports warn about other libraries' futures."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            return importlib.import_module(name)
-        except ImportError as error:
-            error.add_note(f'{what} needs {name}: pip install "corebayes[sample]"')
-            raise
+        return import_extra(name, f"{what} needs", "sample")
 
 
-def run_chain(density: Callback | Pointer, chain: Chain, options: dict[str, Any]) -> Any:
-    """nutpie's trace of one chain; `options` are `nutpie.sample`'s, with `tune` and `draws`."""
+class Trace(NamedTuple):
+    """What a chain drew after its tuning, z (draws, d), and its statistics by nutpie's names."""
+
+    z: Array
+    stats: dict[str, Array]
+
+
+def run_chain(
+    density: Callback | Pointer, chain: Chain, options: dict[str, Any], stats: Sequence[str]
+) -> Trace:
+    """One chain; `options` are `nutpie.sample`'s, with `tune` and `draws`."""
     nutpie = import_nutpie()
     failures: list[Exception] = []
     if isinstance(density, Pointer):
@@ -63,6 +69,8 @@ def run_chain(density: Callback | Pointer, chain: Chain, options: dict[str, Any]
         seed=chain.seed,
         save_warmup=False,
         blocking=False,
+        # Chains as ArviZ data, one by one, would take longer than the draws of a small coreset.
+        return_raw_trace=True,
         **options,
     )
     try:
@@ -83,7 +91,18 @@ def run_chain(density: Callback | Pointer, chain: Chain, options: dict[str, Any]
         raise
     if failures:
         raise failures[0]
-    return trace
+    return _read(trace, chain.start.size, options["draws"], stats)
+
+
+def _read(trace: Any, dim: int, num_draws: int, names: Sequence[str]) -> Trace:
+    """The last so many draws of a trace of Arrow columns, those before are of the tuning."""
+    pyarrow: Any = importlib.import_module("pyarrow")
+    (draws,), (stats,) = trace.get_arrow_trace()
+    z = pyarrow.array(draws.column("z")).flatten().to_numpy(zero_copy_only=False)
+    return Trace(
+        np.asarray(z, dtype=np.float64).reshape(-1, dim)[-num_draws:],
+        {name: np.asarray(stats.column(name).to_numpy())[-num_draws:] for name in names},
+    )
 
 
 class Thread:

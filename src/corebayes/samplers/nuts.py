@@ -153,11 +153,11 @@ class NUTS:
             density = jax_density(frame.log_density, posterior, frame.affine)
         else:
             density = (quickest_density if self.compiled else plain_density)(posterior, frame)
-        traces = [run_chain(density, chain, options) for chain in chains]
-        z = np.stack([trace.posterior["z"].values[0] for trace in traces])
+        names = list(STATS.values())
+        traces = [run_chain(density, chain, options, names) for chain in chains]
+        z = np.stack([trace.z for trace in traces])
         stats = {
-            ours: np.stack([trace.sample_stats[name].values[0] for trace in traces])
-            for ours, name in STATS.items()
+            ours: np.stack([trace.stats[name] for trace in traces]) for ours, name in STATS.items()
         }
         return frame.theta(z), stats
 

@@ -19,8 +19,8 @@ from corebayes.samplers.tempering import Annealed, anneal
 from corebayes.types import Array, Model, Rng
 
 # Particles, and the parameters beyond which they are too few to find anything: then starts are
-# draws of the prior.
-NUM_PARTICLES, MOST_DIM = 1000, 20
+# draws of the prior. A build, which has no time for so many moves, looks at fewer.
+NUM_PARTICLES, MOST_DIM, MOST_BUILT_DIM = 1000, 40, 20
 # Rows of the subsample that is annealed (all rows, if they are no more than the second), and of the
 # one on which its modes are weighed.
 SUBSAMPLE_ROWS, ALL_ROWS, RACE_ROWS = 500, 1000, 10_000
@@ -38,7 +38,7 @@ def find_places(rng: Rng, model: Model, rows: Rows) -> Array:
 
     Cost: particles on 500 rows and Newton fits; at most 10,000 rows are read.
     """
-    if model.dim > MOST_DIM:
+    if model.dim > MOST_BUILT_DIM:
         return np.empty((0, model.dim))
     sample, everything = subsample(rng, model, rows)
     modes = modes_of_particles(sample, spread(rng, sample)[1], most=most_fits(model))

@@ -22,6 +22,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from corebayes.extras import import_extra
 from corebayes.scan.dispatch import Event, checked_deadline, dispatch
 from corebayes.scan.inline import one_blas_thread
 from corebayes.scan.passes import Pass, Shard
@@ -128,13 +129,7 @@ def _connected(address: str, security: Any) -> Any:
 
 
 def _distributed() -> Any:
-    try:
-        return importlib.import_module("distributed")
-    except ImportError as error:
-        raise ImportError(
-            'a Dask cluster needs dask.distributed: pip install "corebayes[cluster]"',
-            name="distributed",
-        ) from error
+    return import_extra("distributed", "a Dask cluster needs", "cluster")
 
 
 class _Task(NamedTuple):

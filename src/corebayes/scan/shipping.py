@@ -6,6 +6,8 @@ import importlib
 import pickle
 from typing import Any
 
+from corebayes.extras import install
+
 
 def packed(content: Any, what: str) -> bytes:
     """The content as bytes; functions of a script or a notebook travel with cloudpickle.
@@ -24,8 +26,8 @@ def packed(content: Any, what: str) -> bytes:
     except ImportError as error:
         raise TypeError(
             f"{what} cannot be sent to other processes: {problem}. Define functions and classes at "
-            'the top level of a module that is imported, or pip install "corebayes[cluster]", '
-            "which sends them along"
+            "the top level of a module that is imported, or install cloudpickle, which sends them "
+            f"along: {install('cluster')}"
         ) from error
     try:
         return cloudpickle.dumps(content, protocol=5)

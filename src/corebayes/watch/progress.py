@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from corebayes.extras import install
 from corebayes.types import Estimate
 
 
@@ -72,7 +73,7 @@ def make_progress(wanted: bool | None, size: int | None) -> Progress:
         wanted = is_watched()
     if wanted and not has_rich():
         raise ModuleNotFoundError(
-            'the progress bar needs rich: pip install "corebayes[progress]", or progress=False'
+            f"the progress bar needs rich: {install('progress')}; or progress=False"
         )
     return Bar(size) if wanted else Progress()
 

@@ -1,0 +1,271 @@
+"""Analyses as somebody writes them the first time, on data that people know.
+
+    python -m benchmarks.first_tries                    # all of them: an hour
+    python -m benchmarks.first_tries --only Default,Wage
+    python -m benchmarks.first_tries --list
+
+Each analysis is built to KL 0.005 with every default, certified, and sampled; then all rows are
+sampled by Bambi, PyMC or NumPyro with a model that was written there, with the same priors where
+they are said and that library's own where they are not. "yes" means: built, certified, and every
+posterior mean within a tenth of a standard deviation of the other's and every standard deviation
+within a tenth, or, where the certificate was refused, that this was said. What is not installed
+is left out with a sentence. The data: see `benchmarks.teaching_data`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from benchmarks.first_models import (
+    bambi_ordinal,
+    bambi_posterior,
+    flat,
+    numpyro_ordinal,
+    numpyro_posterior,
+    pymc_hierarchy,
+    pymc_posterior,
+    weibull,
+    weibull_posterior,
+)
+from benchmarks.teaching_data import NotInstalled, from_file, from_r
+
+import corebayes as cb
+
+TOL, DRAWS, CLOSE = 0.005, 1000, 0.1
+
+Posterior = Mapping[str, np.ndarray]
+"""Draws of each number by name."""
+
+
+class Try(NamedTuple):
+    """One analysis: the coreset as first written, and the posterior of all rows by others."""
+
+    name: str
+    coreset: Callable[[], Any]
+    full: Callable[[], Posterior]
+
+
+class Outcome(NamedTuple):
+    rows: int
+    size: int
+    seconds: float
+    kl: float
+    certified: bool
+    mean_off: float
+    """The largest difference of two posterior means, in standard deviations."""
+    sd_off: float
+    """The largest relative difference of two standard deviations."""
+
+    @property
+    def good(self) -> bool:
+        close = self.mean_off <= CLOSE + self.noise and self.sd_off <= CLOSE + self.noise
+        return close or not self.certified
+
+    @property
+    def noise(self) -> float:
+        """Three standard errors of a mean of so many draws, in standard deviations."""
+        return float(3.0 * np.sqrt(2.0 / (2 * DRAWS)))
+
+
+def by_formula(formula: str, frame: Any, **options: Any) -> Any:
+    model, data = cb.from_formula(formula, frame, **options)
+    return cb.build(model, data, tol=TOL, seed=0, progress=False), data
+
+
+def by_adapter(adapt: Callable[[Any], Any], model: Any) -> Any:
+    adapted, data = adapt(model)
+    return cb.build(adapted, data, tol=TOL, seed=0, progress=False), data
+
+
+def linear_diamonds() -> Any:
+    frame = from_r("ggplot2", "diamonds")[["carat", "depth", "table", "price"]]
+    data = cb.open(frame, target="price")
+    model = cb.LinearRegression(intercept=True)
+    return cb.build(model, data, tol=TOL, seed=0, progress=False), data
+
+
+def bambi(formula: str, frame: Any, **options: Any) -> Any:
+    library: Any = __import__("bambi")
+    return library.Model(formula, frame, **options)
+
+
+def bikes() -> Any:
+    return from_file("ISLP", "Bikeshare.csv")
+
+
+def teachers() -> Any:
+    return from_r("lme4", "InstEval")
+
+
+def tries() -> list[Try]:
+    """In the order in which a new user tried them."""
+    default = "default ~ student + balance + income"
+    shared = "bikers ~ mnth + C(hr) + workingday + temp + weathersit"
+    gems = "price ~ carat + cut + color + clarity + depth + table"
+    visits = "mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp"
+    wages = "wage ~ age + year + education"
+    return [
+        Try(
+            "Default, logistic",
+            lambda: by_formula(default, from_r("ISLR", "Default"), family="bernoulli"),
+            lambda: bambi_posterior(
+                "default['Yes'] ~ student + balance + income",
+                from_r("ISLR", "Default"),
+                family="bernoulli",
+            ),
+        ),
+        Try(
+            "Bikeshare, Poisson",
+            lambda: by_formula(shared, bikes(), family="poisson"),
+            lambda: bambi_posterior(shared, bikes(), family="poisson"),
+        ),
+        Try(
+            "diamonds, Bambi Gaussian",
+            lambda: by_adapter(cb.from_bambi, bambi(gems, from_r("ggplot2", "diamonds"))),
+            lambda: bambi_posterior(gems, from_r("ggplot2", "diamonds")),
+        ),
+        Try(
+            "diamonds, LinearRegression",
+            linear_diamonds,
+            lambda: bambi_posterior("price ~ carat + depth + table", from_r("ggplot2", "diamonds")),
+        ),
+        Try(
+            "randhie, negative binomial",
+            lambda: by_formula(
+                visits, from_file("statsmodels", "randhie.csv"), family="negativebinomial"
+            ),
+            lambda: bambi_posterior(
+                visits, from_file("statsmodels", "randhie.csv"), family="negativebinomial"
+            ),
+        ),
+        Try(
+            "Wage, Student-t",
+            lambda: by_formula(wages, from_r("ISLR", "Wage"), family="t"),
+            lambda: bambi_posterior(wages, from_r("ISLR", "Wage"), family="t"),
+        ),
+        Try("colon, censored Weibull", lambda: weibull(TOL), weibull_posterior),
+        *(
+            Try(
+                f"InstEval, Bambi (1|dept), noncentered={form}",
+                lambda form=form: by_adapter(
+                    cb.from_bambi,
+                    bambi("y ~ service + (1|dept)", teachers(), noncentered=form),
+                ),
+                lambda form=form: bambi_posterior(
+                    "y ~ service + (1|dept)", teachers(), noncentered=form
+                ),
+            )
+            for form in (True, False)
+        ),
+        Try(
+            "VerbAgg, PyMC hierarchical",
+            lambda: by_adapter(cb.from_pymc, pymc_hierarchy(from_r("lme4", "VerbAgg"))),
+            lambda: pymc_posterior(pymc_hierarchy(from_r("lme4", "VerbAgg"))),
+        ),
+        Try(
+            "InstEval ordinal, NumPyro",
+            lambda: numpyro_ordinal(teachers(), TOL),
+            lambda: numpyro_posterior(teachers()),
+        ),
+        Try(
+            "InstEval ordinal, Bambi cumulative",
+            lambda: by_adapter(cb.from_bambi, bambi_ordinal(teachers())),
+            lambda: bambi_posterior(bambi_ordinal(teachers())),
+        ),
+        Try(
+            "Caravan, 86 parameters",
+            lambda: by_formula("Purchase ~ .", from_r("ISLR", "Caravan"), family="bernoulli"),
+            lambda: bambi_posterior(
+                bambi_all("Purchase", from_r("ISLR", "Caravan")),
+            ),
+        ),
+    ]
+
+
+def bambi_all(target: str, frame: Any) -> Any:
+    """Bambi has no dot."""
+    others = " + ".join(name for name in frame.columns if name != target)
+    return bambi(f"{target}['Yes'] ~ {others}", frame, family="bernoulli")
+
+
+def measure(one: Try) -> Outcome:
+    began = time.process_time()
+    coreset, data = one.coreset()
+    seconds = time.process_time() - began
+    certificate = cb.certify(coreset, data, seed=1)
+    drawn = cb.sample(coreset, draws=DRAWS, chains=2, seed=1, progress=False)
+    ours = {plain(name): values for name, values in flat(drawn.posterior).items()}
+    theirs = one.full()
+    means, deviations = [0.0], [0.0]
+    for name in compared(ours, theirs):
+        a, b = ours[name], theirs[name]
+        means.append(abs(float(a.mean() - b.mean())) / float(b.std()))
+        deviations.append(abs(float(a.std() / b.std()) - 1.0))
+    kl = certificate.reverse_kl
+    return Outcome(
+        data.num_rows,
+        len(coreset.indices),
+        seconds,
+        float("nan") if kl is None else kl.value,
+        certificate.certified,
+        max(means),
+        max(deviations),
+    )
+
+
+def plain(name: str) -> str:
+    """What Bambi calls a number: x[T.a] of a formula is x[a] there."""
+    return name.replace("[T.", "[").replace("C(hr)", "hr").replace("noise_sd", "sigma")
+
+
+def compared(ours: Posterior, theirs: Posterior) -> list[str]:
+    names = [name for name in ours if name in theirs and theirs[name].std() > 0.0]
+    if not names:
+        raise ValueError(f"nothing to compare: {sorted(ours)[:8]} and {sorted(theirs)[:8]}")
+    return names
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Analyses as written the first time.")
+    parser.add_argument("--only", default="", help="names, or beginnings of names, as a,b")
+    parser.add_argument("--list", action="store_true", help="print the names alone")
+    options = parser.parse_args()
+    wanted = [name.strip() for name in options.only.split(",") if name.strip()]
+    chosen = [
+        one for one in tries() if not wanted or any(one.name.startswith(name) for name in wanted)
+    ]
+    if options.list:
+        print("\n".join(one.name for one in chosen))
+        return
+    print("| analysis | first try | rows kept of N | CPU s | KL | means within | sds within |")
+    print("|---|---|---|---|---|---|---|")
+    for one in chosen:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            print(line(one), flush=True)
+
+
+def line(one: Try) -> str:
+    """One row of the table."""
+    try:
+        found = measure(one)
+    except NotInstalled as missing:
+        return f"| {one.name} | left out: {missing} | | | | | |"
+    except Exception as error:
+        traceback.print_exc()
+        return f"| {one.name} | no: {type(error).__name__}: {str(error)[:120]} | | | | | |"
+    verdict = "yes" if found.good and found.certified else "yes, refused" if found.good else "no"
+    return (
+        f"| {one.name} | {verdict} | {found.size:,} of {found.rows:,} | {found.seconds:.0f} "
+        f"| {found.kl:.1g} | {found.mean_off:.2f} sd | {100 * found.sd_off:.0f} % |"
+    )
+
+
+if __name__ == "__main__":
+    main()
