@@ -278,7 +278,7 @@ def _info(state: Chosen, number: int) -> Info:
         return Info(kl)
     size = state.answers[number].size
     if size < state.sizes[number]:
-        left = kl.value > NOTHING_LEFT
-        why = "no candidate comes closer" if left else "more would not lower KL"
-        return Info(kl, f"{size} rows match all that is seen; {why}")
+        if kl.value > NOTHING_LEFT:
+            return Info(kl, f"{size} rows are near enough, and no candidates come much closer")
+        return Info(kl, f"{size} rows match all that is seen; more would not lower KL")
     return Info(kl, f"chosen at size {size}")
