@@ -1,20 +1,28 @@
 """Flights with carriers, airports and destinations as groups, for the tutorial of mixed models.
 
-    python -m benchmarks.mixed_flights [--size 600]
+    python -m benchmarks.mixed_flights [--size 600] [--full-draws 200]
 
-builds a coreset and prints how far the effect of any group is from that of all rows.
+builds a coreset and prints how far the effect of any group is from that of all rows: by weights of
+all rows at the coreset's draws and, with `--full-draws`, by an independent run of NUTS on all rows,
+which also draws docs/images/mixed-flights.svg.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import corebayes as cb
+from corebayes.build.groups import all_rows
+from corebayes.figures.effects import draw_effects
+from corebayes.figures.plots import save_figure
 from corebayes.samplers.posterior import Posterior
+
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "mixed-flights.svg"
 
 FORMULA = (
     "late ~ scale(log(distance)) + scale(temp) + scale(hour) "
@@ -58,12 +66,39 @@ def effects(model: Any, draws: np.ndarray, weights: np.ndarray) -> dict[tuple[st
     return found
 
 
+def beside_all_rows(coreset: cb.Coreset, data: cb.Rows, ours: np.ndarray, number: int) -> None:
+    """One chain of NUTS on all rows, started afresh, and both posteriors of every carrier."""
+    start = time.process_time()
+    posterior = Posterior.of(all_rows(coreset.model, data))
+    drawn = cb.NUTS(num_tune=number, chains=1).draw(np.random.default_rng(7), posterior, number)
+    print(f"NUTS on all rows: {number} draws in {time.process_time() - start:.1f} CPU s")
+    found = effects(coreset.model, ours, np.full(len(ours), 1.0 / len(ours)))
+    full = effects(coreset.model, drawn.flat, np.full(number, 1.0 / number))
+    shifts = [abs(found[key][0] - mean) / sd for key, (mean, sd) in full.items()]
+    print(
+        f"over {len(shifts)} effects, coreset against NUTS on all rows: shift of a mean at most "
+        f"{max(shifts):.2f} standard deviations, median {np.median(shifts):.2f} (noise of {number} "
+        f"draws of one chain: at least {number**-0.5:.2f})"
+    )
+    names = [str(label) for label in coreset.model.coords["carrier__factor_dim"]]
+    both = [coreset.model.constrain(draws)["1|carrier"] for draws in (ours, drawn.flat)]
+    words = (f"coreset of {coreset.size} rows", f"NUTS on all {data.num_rows:,} rows")
+    save_figure(
+        (PICTURE,),
+        (9.0, 3.2),
+        lambda figure: draw_effects(figure.subplots(), names, both[0], both[1], words),
+    )
+    print(f"drawn: {PICTURE.name}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=600)
+    parser.add_argument("--full-draws", type=int, default=0)
+    asked = parser.parse_args()
     model, data = cb.from_formula(FORMULA, departures(), family="bernoulli")
     start = time.process_time()
-    coreset = cb.build(model, data, size=parser.parse_args().size, seed=0)
+    coreset = cb.build(model, data, size=asked.size, seed=0)
     print(f"{coreset!r}, built in {time.process_time() - start:.1f} CPU s")
     start = time.process_time()
     drawn = cb.NUTS(num_tune=250, chains=4).draw(
@@ -78,8 +113,11 @@ def main() -> None:
     print(
         f"over {len(shifts)} effects: largest shift of a mean {max(shifts):.3f} of its standard "
         f"deviation, ratios of these {min(ratios):.3f} to {max(ratios):.3f}; weighted draws are "
-        f"worth {1.0 / (weights**2).sum():.0f} of 400"
+        f"worth {1.0 / (weights**2).sum():.0f} of 400",
+        flush=True,
     )
+    if asked.full_draws:
+        beside_all_rows(coreset, data, drawn.flat, asked.full_draws)
 
 
 if __name__ == "__main__":

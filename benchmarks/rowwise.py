@@ -11,7 +11,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,6 +28,14 @@ ONE_THREAD = {
 }
 LIBRARIES = ("numpy", "scipy", "numba", "jax", "numpyro", "nutpie", "pymc", "arviz")
 MARK = "row: "
+# The process limits itself: a fork of one that has JAX in it may hang.
+LIMITED = """
+import resource, runpy, sys
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+sys.argv = sys.argv[2:]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
 
 
 class Table:
@@ -59,16 +66,11 @@ def run_alone(module: str, arguments: Sequence[str], limit: float) -> dict[str, 
 
     The process has `limit` CPU seconds of all its threads, with the start of Python and imports.
     """
-
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 5))
-
     ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", module, *arguments],
+        [sys.executable, "-W", "ignore", "-c", LIMITED, str(int(limit)), module, *arguments],
         env={**os.environ, **ONE_THREAD},
         capture_output=True,
         text=True,
-        preexec_fn=limited,
         check=False,
     )
     found = [line for line in ran.stdout.splitlines() if line.startswith(MARK)]

@@ -177,7 +177,7 @@ ERRORS = {
     ),
     "build rows.parquet --model linear --target y --size 5 --noise-sd -2 --out c.parquet": "-2",
     "build rows.parquet --model linear --target y --size 5 --prior-sd 0 --out c.parquet": "prior",
-    "build rows.parquet --model gaussian --intercept --size 5 --out c.parquet": "--intercept",
+    "build rows.parquet --model gaussian-mean --intercept --size 5 --out c.parquet": "--intercept",
     "build rows.npz --model logistic --target y --size 5 --out c.parquet": "--target",
     "build rows.npy --model logistic --target 9 --size 5 --out c.parquet": "9",
     "build rows.txt --model logistic --target y --size 5 --out c.parquet": "rows.txt",
@@ -249,17 +249,19 @@ def test_help_has_an_example(call, command):
 def test_every_model_has_a_name_and_takes_its_options(name):
     options = {
         "linear": {"noise_sd": 2.0},
-        "gaussian": {"noise_sd": 2.0},
+        "gaussian-mean": {"noise_sd": 2.0},
         "student-t": {"noise_sd": 2.0, "df": 7.0},
         "negative-binomial": {"dispersion": 0.5},
     }.get(name, {})
     model = make_model(name, ModelOptions(prior_sd=3.0, intercept=False, **options))
     X = np.arange(1.0, 7.0).reshape(3, 2) ** 2
-    bound = model.bind(open_rows(X if name == "gaussian" else (X, np.array([1.0, 0.0, 1.0]))))
-    assert np.allclose(bound.log_prior_hessian(np.zeros(2)), -np.eye(2) / 9.0)
+    y = np.array([0.4, 0.2, 0.7] if getattr(model, "measured", False) else [1.0, 0.0, 1.0])
+    bound = model.bind(open_rows(X if name == "gaussian-mean" else (X, y)))
+    hessian = bound.log_prior_hessian(np.zeros(bound.dim))
+    assert np.allclose(hessian[:2, :2], -np.eye(2) / 9.0)
     given = {
         "linear": lambda: bound.noise_sd == 2.0,
-        "gaussian": lambda: np.allclose(bound.covariance, 4.0 * np.eye(2)),
+        "gaussian-mean": lambda: np.allclose(bound.covariance, 4.0 * np.eye(2)),
         "student-t": lambda: (bound.scale, bound.df) == (2.0, 7.0),
         "negative-binomial": lambda: bound.dispersion == 0.5,
         "poisson": lambda: bound.link == "softplus",

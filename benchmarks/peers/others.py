@@ -19,12 +19,12 @@ def nutpie(problem: Problem, seed: int, limit: float) -> Result:
     run = nutpie_on_all_rows(
         problem.everything, seed=seed, tune=TUNE, draws=DRAWS, chains=CHAINS, limit=limit
     )
+    number = run.trace.posterior.sizes["draw"]
+    if number < 10:
+        raise ValueError(f"no draws within {limit:g} CPU s of sampling: still tuning")
     values = {name: own.values for name, own in run.trace.posterior.data_vars.items()}
     known = problem.named(np.zeros((1, 1, problem.model.dim)))
     draws = {name: own for name, own in flattened(values).items() if name in known}
-    number = next(iter(draws.values())).shape[1]
-    if number < 10:
-        raise ValueError(f"no draws within {limit:g} CPU s: still tuning")
     note = f"{CHAINS} × {number} draws after {TUNE} to tune"
     note += ", stopped at the limit" if run.stopped else ""
     return Result(draws, run.seconds, note)

@@ -27,7 +27,7 @@ from benchmarks.posteriordb import page
 from benchmarks.posteriordb.catalogue import catalogue
 from benchmarks.posteriordb.checkout import data_of, reference_of
 from benchmarks.posteriordb.exact import exact_draws
-from benchmarks.posteriordb.measure import by_coreset, by_importance, by_nuts
+from benchmarks.posteriordb.measure import by_coreset, by_importance, by_numpyro_model, by_nuts
 from benchmarks.posteriordb.regression import Regression
 from benchmarks.summaries import apart, smallest_ess, summaries
 
@@ -60,7 +60,17 @@ def measure(folder: Path, name: str, posterior: Any, seed: int, table: Table) ->
         "nuts_apart": apart(nuts["parameters"], truth, posterior.shared),
         "shared": of_shared,
         "all": of_all,
+        "numpyro": _by_numpyro(posterior, seed, truth),
     }
+
+
+def _by_numpyro(posterior: Any, seed: int, truth: dict[str, Any]) -> dict[str, Any] | None:
+    """Of regressions without groups, which `from_numpyro` takes as they are."""
+    if not isinstance(posterior, Regression) or posterior.terms:
+        return None
+    found = by_numpyro_model(posterior, seed)
+    off = apart(found.pop("parameters"), truth, posterior.shared)
+    return {**found, "mean": off["mean"]}
 
 
 def _reference(
@@ -87,7 +97,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure what is there once more")
     parser.add_argument("--page", action="store_true", help="write the page only")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     warnings.simplefilter("ignore")
     table = Table(asked.results)
     for name, (data, make) in catalogue().items():

@@ -159,22 +159,32 @@ class Regression:
     def in_numpyro(self) -> Any:
         """The model as a NumPyro function of nothing, effects non-centred."""
         import jax.numpy as jnp
+
+        function = self.numpyro_function()
+        arrays = [jnp.asarray(values) for values in self.numpyro_arrays()]
+        return lambda: function(*arrays)
+
+    def numpyro_arrays(self) -> list[np.ndarray]:
+        return [self.X, self.y, *(term.groups for term in self.terms)]
+
+    def numpyro_function(self) -> Any:
+        """The model as a function of X, y and the groups of each term."""
+        import jax.numpy as jnp
         import numpyro
         from numpyro import distributions as dist
 
-        X, y = jnp.asarray(self.X), jnp.asarray(self.y)
-        codes = [jnp.asarray(term.groups) for term in self.terms]
         counts = [int(term.groups.max()) + 1 for term in self.terms]
+        number = self.X.shape[1]
 
-        def model() -> None:
-            flat = dist.ImproperUniform(dist.constraints.real_vector, (), (X.shape[1],))
-            wide = jnp.broadcast_to(jnp.asarray(self.beta_sd or 1.0), X.shape[1])
+        def model(X: Any, y: Any, *codes: Any) -> None:
+            flat = dist.ImproperUniform(dist.constraints.real_vector, (), (number,))
+            wide = jnp.broadcast_to(jnp.asarray(self.beta_sd or 1.0), number)
             proper = dist.Normal(0.0, wide).to_event(1)
             beta = numpyro.sample("coefficients", flat if self.beta_sd is None else proper)
             eta = X @ beta
-            for term, own, number in zip(self.terms, codes, counts, strict=True):
+            for term, own, groups in zip(self.terms, codes, counts, strict=True):
                 scale = term.scale.in_numpyro(f"sd_{term.name}")
-                unit = numpyro.sample(f"unit_{term.name}", dist.Normal().expand([number]))
+                unit = numpyro.sample(f"unit_{term.name}", dist.Normal().expand([groups]))
                 effects = numpyro.deterministic(term.name, scale * unit)
                 eta = eta + effects[own] * (1.0 if term.column is None else X[:, term.column])
             if self.sigma is None:

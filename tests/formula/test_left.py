@@ -196,5 +196,5 @@ def test_what_a_file_says_is_checked(change):
 def test_a_family_without_such_columns_says_so():
     with pytest.raises(ValueError, match="LogisticRegression needs numbers or two levels"):
         cb.from_formula("g ~ x", table())
-    with pytest.raises(ValueError, match="LogisticRegression has no trials: leave p"):
-        cb.from_formula("p(wins, games) ~ x", table(), family="logistic")
+    with pytest.raises(ValueError, match="PoissonRegression has no trials: leave p"):
+        cb.from_formula("p(wins, games) ~ x", table(), family="poisson")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from corebayes.adapters.jax_model import float64
 from corebayes.adapters.marginal_numpyro import marginal_factor
 from corebayes.adapters.mixed_parts import MixedParts, mixed_parts
 from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
+from corebayes.adapters.symbols import of_jax
 from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, GroupCoreset, check_coreset
+from corebayes.models.family import Family
 from corebayes.models.scale_prior import (
     Beta,
     Exponential,
@@ -118,7 +120,6 @@ def _weighted(model: NumpyroModel, rows: Block, weights: Array) -> Callable[[], 
 
 def _regression(parts: GlmParts, rows: Block, weights: Array) -> Callable[[], None]:
     numpyro = import_numpyro()
-    jax: Any = importlib.import_module("jax")
     model, prior = parts.model, parts.model.gaussian_prior
     X, y = model.design(rows), model.exported_target(rows)
     normal = numpyro.distributions.MultivariateNormal
@@ -129,18 +130,30 @@ def _regression(parts: GlmParts, rows: Block, weights: Array) -> Callable[[], No
         coefficients = numpyro.sample(parts.name, distribution)
         for position, name in enumerate(parts.columns):
             numpyro.deterministic(name, coefficients[position])
-        with numpyro.plate("rows", weights.size), numpyro.handlers.scale(scale=weights):
-            numpyro.sample("y", model.in_numpyro(numpyro, jax, X @ coefficients), obs=y)
+        _observe(model, [X @ coefficients], y, {"y": rows.y}, weights)
 
     return weighted_regression
 
 
+def _observe(
+    family: Family, etas: list[Any], y: Any, row: Mapping[str, Array], weights: Array
+) -> None:
+    """The weighted rows: a distribution of y where the library has one, else their log density."""
+    numpyro, jax = import_numpyro(), importlib.import_module("jax")
+    eta = etas[0] if len(etas) == 1 else etas
+    if family.has_distribution:
+        with numpyro.plate("rows", weights.size), numpyro.handlers.scale(scale=weights):
+            numpyro.sample("y", family.in_numpyro(numpyro, jax, eta), obs=y)
+    else:
+        terms = family.in_arrays(of_jax(), eta, row)
+        numpyro.factor("y", (weights * terms).sum())
+
+
 def _mixed(parts: MixedParts, rows: Block, weights: Array) -> Callable[[], None]:
     numpyro = import_numpyro()
-    jax: Any = importlib.import_module("jax")
     model, prior = parts.model, parts.model.fixed_prior
     X, y, groups = model.fixed_design(rows), model.family.exported_target(rows), model.groups(rows)
-    columns, offset = parts.columns(rows), model.offset(rows)
+    columns, offset, row = parts.columns(rows), model.offset(rows), parts.row(rows)
     distributions = numpyro.distributions
 
     def weighted_mixed_regression() -> None:
@@ -150,14 +163,13 @@ def _mixed(parts: MixedParts, rows: Block, weights: Array) -> Callable[[], None]
         for position, name in enumerate(model.fixed_names):
             numpyro.deterministic(name, coefficients[position])
         constants = [numpyro.sample(one.name, _single(one.prior)) for one in parts.learned]
-        eta = X @ coefficients if offset is None else X @ coefficients + offset
+        etas = parts.etas(X, coefficients, offset)
         for effect, column in zip(parts.effects, columns, strict=True):
             tau = numpyro.sample(effect.scale.name, _single(effect.scale.prior))
             many = distributions.Normal(0.0, tau).expand([effect.places.size]).to_event(1)
-            eta = eta + column * numpyro.sample(effect.name, many)[groups[:, effect.term]]
-        likelihood = parts.family(constants).in_numpyro(numpyro, jax, eta)
-        with numpyro.plate("rows", weights.size), numpyro.handlers.scale(scale=weights):
-            numpyro.sample("y", likelihood, obs=y)
+            own = column * numpyro.sample(effect.name, many)[groups[:, effect.term]]
+            etas[effect.predictor] = etas[effect.predictor] + own
+        _observe(parts.family(constants), etas, y, row, weights)
 
     return weighted_mixed_regression
 

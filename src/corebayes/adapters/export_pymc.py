@@ -26,8 +26,10 @@ from corebayes.adapters.pymc import PymcModel, import_pymc
 from corebayes.adapters.pymc_graph import import_dispatch, rebuild, to_jax
 from corebayes.adapters.pymc_rows import RowInputs
 from corebayes.adapters.pymc_variables import initial_point
+from corebayes.adapters.symbols import of_pytensor
 from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, GroupCoreset, check_coreset
+from corebayes.models.family import Family
 from corebayes.models.scale_prior import (
     Beta,
     Exponential,
@@ -176,9 +178,18 @@ def _regression(parts: GlmParts, coreset: Coreset) -> Any:
         X = pymc.Data("coreset_X", model.design(coreset.rows))
         y = pymc.Data("coreset_y", model.exported_target(coreset.rows))
         weights = pymc.Data(WEIGHTS, coreset.weights)
-        terms = pymc.logp(model.in_pymc(pymc, pymc.math.dot(X, coefficients)), y)
+        eta = pymc.math.dot(X, coefficients)
+        terms = _terms(model, [eta], y, {"y": coreset.rows.y})
         pymc.Potential(POTENTIAL, (weights * terms).sum())
     return exported
+
+
+def _terms(family: Family, etas: list[Any], y: Any, row: Mapping[str, Array]) -> Any:
+    """log p(y_i | …) of every row."""
+    pymc, eta = import_pymc(), etas[0] if len(etas) == 1 else etas
+    if family.has_distribution:
+        return pymc.logp(family.in_pymc(pymc, eta), y)
+    return family.in_arrays(of_pytensor(), eta, row)
 
 
 def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
@@ -191,17 +202,18 @@ def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
         constants = [_single(one) for one in parts.learned]
-        eta = pymc.math.dot(pymc.Data("coreset_X", model.fixed_design(rows)), coefficients)
-        if (offset := model.offset(rows)) is not None:
-            eta = eta + pymc.Data("coreset_offset", offset)
+        offset = model.offset(rows)
+        added = None if offset is None else pymc.Data("coreset_offset", offset)
+        etas = parts.etas(pymc.Data("coreset_X", model.fixed_design(rows)), coefficients, added)
         for effect, column in zip(parts.effects, parts.columns(rows), strict=True):
             axis = f"{model.terms[effect.term].group}__factor_dim"
             exported.add_coord(axis, list(effect.labels))
             effects = pymc.Normal(effect.name, 0.0, _single(effect.scale), dims=axis)
-            eta = eta + column * effects[groups[:, effect.term]]
+            own = column * effects[groups[:, effect.term]]
+            etas[effect.predictor] = etas[effect.predictor] + own
         y = pymc.Data("coreset_y", model.family.exported_target(rows))
         weights = pymc.Data(WEIGHTS, coreset.weights)
-        terms = pymc.logp(parts.family(constants).in_pymc(pymc, eta), y)
+        terms = _terms(parts.family(constants), etas, y, parts.row(rows))
         pymc.Potential(POTENTIAL, (weights * terms).sum())
     return exported
 

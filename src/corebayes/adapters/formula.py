@@ -9,47 +9,30 @@ as Python: see `corebayes.formula`.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
+from corebayes.adapters.family_names import ALIASES, family_named
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows
 from corebayes.formula.stored import design_from_data
 from corebayes.models import (
+    BinomialRegression,
     GroupTerm,
     HalfNormal,
     HalfStudentT,
-    LinearRegression,
     LogisticRegression,
     MixedRegression,
-    NegativeBinomialRegression,
     Normal,
-    PoissonRegression,
-    StudentTRegression,
+    OrdinalRegression,
 )
-from corebayes.models.glm import GLM
+from corebayes.models.family import Family
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.rows import Rows
 
-FAMILIES: dict[str, Callable[..., GLM]] = {
-    "logistic": LogisticRegression,
-    "poisson": PoissonRegression,
-    "linear": LinearRegression,
-    "student-t": StudentTRegression,
-    "negative-binomial": NegativeBinomialRegression,
-}
-# What Bambi and R call them; there the noise or the dispersion is always unknown.
-ALIASES = {
-    "bernoulli": "logistic",
-    "binomial": "logistic",
-    "gaussian": "linear",
-    "t": "student-t",
-    "negativebinomial": "negative-binomial",
-}
 # What a formula may have beside the predictor, in words and as it is written.
 WRITTEN = {
     "offset": ("offset", "offset()"),
@@ -64,23 +47,24 @@ def from_formula(
     formula: str,
     frame: Any,
     *,
-    family: str | GLM = "logistic",
+    family: str | Family = "logistic",
     prior: Normal | None = None,
     group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
     learned: ScalePrior | Mapping[str, ScalePrior] | None = None,
     counts: str | None = None,
     missing: str = "refuse",
     **options: Any,
-) -> tuple[GLM | MixedRegression, Rows]:
+) -> tuple[Family | MixedRegression, Rows]:
     """The pair (model, data) for `build` and everything after it, from a formula and a frame.
 
     `frame` is a pandas or polars frame or an Arrow table; `family` a name (logistic, poisson,
-    linear, student-t, negative-binomial; `options` are the model's arguments, such as
-    `link="log"` or `noise_sd=0.5`) or a model of one's own. Bambi's and R's names are understood
-    too: bernoulli, binomial, gaussian, t, negativebinomial. `counts` names a column that says how
-    often a row counts. The intercept is a column of the design like any other. Missing values are
-    an error that names all columns which have some, or with `missing="drop"` such rows are left
-    out, with a warning. `certify(coreset, frame)` finds its columns again.
+    linear, student-t, negative-binomial, gamma, beta, binomial, ordinal, categorical, weibull, …;
+    `options` are the model's arguments, such as `link="log"` or `noise_sd=0.5`) or a model of one's
+    own. Bambi's and R's names are understood too: bernoulli, gaussian, t, negativebinomial,
+    cumulative, hurdle_poisson, …. `counts` names a column that says how often a row counts. The
+    intercept is a column of the design like any other. Missing values are an error that names all
+    columns which have some, or with `missing="drop"` such rows are left out, with a warning.
+    `certify(coreset, frame)` finds its columns again.
 
     The left side is a column of numbers, or of two levels (Yes and No, True and False): the second
     in their order is 1, and the target's name says so, late == 'yes'; write late[no] for the other.
@@ -106,14 +90,14 @@ def from_formula(
 
 
 def mixed(
-    family: GLM,
+    family: Family,
     rows: Rows,
     *,
     group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
     learned: ScalePrior | Mapping[str, ScalePrior] | None = None,
     unsaid: bool = False,
     named: bool = False,
-) -> GLM | MixedRegression:
+) -> Family | MixedRegression:
     """The family with the group terms of the rows' design; the family alone if nothing is mixed.
 
     Nobody said what the family's constant is if `unsaid`. It is learned then where there are group
@@ -121,11 +105,14 @@ def mixed(
     """
     design = design_from_data(rows.design)
     family = _with_columns(family, design)
-    if learned is None and unsaid and (named or design.groups) and family.learnable:
+    # Cutpoints are the intercepts.
+    apart = [name for name in ("Intercept",) if isinstance(family, OrdinalRegression)]
+    apart = [*design.slope_names, *(name for name in apart if name in design.fixed_names)]
+    if learned is None and unsaid and (named or design.groups) and family.constants:
         learned = _default_learned(family, rows)
     if group_sd is not None and not design.groups:
         raise ValueError("group_sd is for formulas with group terms such as (1 | g)")
-    if not design.groups and learned is None:
+    if not design.groups and learned is None and apart == list(design.slope_names):
         return family
     default = HalfNormal(_spread(rows) if family.location_family else 1.0)
     priors: Mapping[str, ScalePrior] = (
@@ -150,12 +137,10 @@ def mixed(
             design.groups, design.group_names, design.effects, strict=True
         )
     ]
-    return MixedRegression(
-        family=family, terms=terms, learned=learned, slopes_only=design.slope_names
-    )
+    return MixedRegression(family=family, terms=terms, learned=learned, slopes_only=apart)
 
 
-def _with_columns(family: GLM, design: Design) -> GLM:
+def _with_columns(family: Family, design: Design) -> Family:
     """The family told which columns of X are offsets, trials and events."""
     kind, levels = type(family).__name__, design.target_levels
     if levels is not None and not hasattr(family, "categories"):
@@ -165,6 +150,10 @@ def _with_columns(family: GLM, design: Design) -> GLM:
             f"{some}. Write one of them against all others, {design.target_name}[{levels[0]}] ~ …, "
             "or take an ordinal or a categorical family"
         )
+    if "trials" in design.beside and isinstance(family, LogisticRegression):
+        # `binomial` is of labels until there are trials.
+        family = BinomialRegression(prior=family.prior, intercept=family.intercept)
+        kind = type(family).__name__
     taken = {one.name for one in fields(family)}
     for role in design.beside:
         if role not in taken:
@@ -181,7 +170,7 @@ def _effect_names(design: Design) -> list[str]:
     ]
 
 
-def _default_learned(model: GLM, rows: Rows) -> ScalePrior:
+def _default_learned(model: Family, rows: Rows) -> ScalePrior:
     return HalfStudentT(4.0, _spread(rows)) if model.location_family else HalfNormal(1.0)
 
 
@@ -192,7 +181,7 @@ def _spread(rows: Rows) -> float:
     return deviation if deviation > 0.0 and np.isfinite(deviation) else 1.0
 
 
-def _family(family: str | GLM, prior: Normal | None, options: dict[str, Any]) -> GLM:
+def _family(family: str | Family, prior: Normal | None, options: dict[str, Any]) -> Family:
     if isinstance(family, type):
         raise TypeError(f"family must be an object: write {family.__name__}(), with parentheses")
     if not isinstance(family, str):
@@ -205,12 +194,4 @@ def _family(family: str | GLM, prior: Normal | None, options: dict[str, Any]) ->
                 "without intercept=True"
             )
         return family
-    name = ALIASES.get(family, family)
-    if name not in FAMILIES:
-        near = difflib.get_close_matches(family, [*FAMILIES, *ALIASES], n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(
-            f"there is no family {family!r}; {hint}There are {', '.join(FAMILIES)}, and as Bambi "
-            f"and R call them {', '.join(ALIASES)}"
-        )
-    return FAMILIES[name](**options, **({} if prior is None else {"prior": prior}))
+    return family_named(family, {**options, **({} if prior is None else {"prior": prior})})

@@ -65,6 +65,16 @@ class MixedParts(NamedTuple):
             object.__setattr__(family, one.constant, 1.0 / value if one.inverse else value)
         return family
 
+    def etas(self, X: Any, coefficients: Any, offset: Any) -> list[Any]:
+        """The linear predictors without effects."""
+        slices = map(self.model.coefficients, range(len(self.model.family.linear)))
+        etas = [X @ coefficients[own] for own in slices]
+        return etas if offset is None else [eta + offset for eta in etas]
+
+    def row(self, rows: Block) -> dict[str, Array]:
+        """What the family sees of rows beside the predictors, (n,) each."""
+        return {name: values[:, 0] for name, values in self.model.row(rows).items()}
+
     def columns(self, rows: Block) -> list[Array]:
         """What each effect is multiplied by, (n,) each."""
         one = np.ones(len(rows))

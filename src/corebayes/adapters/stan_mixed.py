@@ -25,7 +25,7 @@ BOUNDS = {"log": "<lower=0>", "logit": "<lower=0, upper=1>", "identity": ""}
 PROGRAM = """data {{
   int<lower=0> M;
   int<lower=1> D;
-  matrix[M, D] X;
+  matrix[M, {columns}] X;
   {target};
   vector<lower=0>[M] weight;
   vector[D] prior_mean;
@@ -35,7 +35,7 @@ parameters {{
   vector[D] beta;
 {parameters}}}
 {transformed}model {{
-  vector[M] eta = X * beta;
+  {eta};
 {predictor}  beta ~ multi_normal(prior_mean, prior_covariance);
 {priors}  for (i in 1:M)
     target += weight[i] * {line};
@@ -56,6 +56,11 @@ def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], 
         "prior_mean": prior.mean.tolist(),
         "prior_covariance": prior.covariance.tolist(),
     }
+    linear, columns = len(family.linear), "D"
+    eta = "vector[M] eta = X * beta"
+    if linear > 1:
+        columns = f"D %/% {linear}"
+        eta = f"matrix[M, {linear}] eta = X * to_matrix(beta, {columns}, {linear})"
     declared: list[str] = []
     parameters: list[str] = []
     predictor: list[str] = []
@@ -75,9 +80,9 @@ def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], 
         declared.append(f"real{kinds[name]} {name};")
         data[name] = value
     if (offset := model.offset(rows)) is not None:
-        declared.append("vector[M] offset;")
-        data["offset"] = offset.tolist()
-        predictor.append("eta += offset;")
+        declared.append("vector[M] added;")
+        data["added"] = offset.tolist()
+        predictor.append(f"eta += {'added' if linear == 1 else f'rep_matrix(added, {linear})'};")
     for number, labels in enumerate(model.group_labels, 1):
         named = _comment(model.terms[number - 1].group)
         declared += [
@@ -101,14 +106,21 @@ def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], 
             declared.append(f"vector[M] z_{number};")
             data[f"z_{number}"] = column.tolist()
             slope = f"z_{number} .* "
-        predictor.append(f"eta += {slope}b_{number}[{group}];")
+        place = "eta" if linear == 1 else f"eta[, {effect.predictor + 1}]"
+        predictor.append(f"{place} += {slope}b_{number}[{group}];")
         priors += [
             f"tau_{number} ~ {_prior(effect.scale)};",
             f"b_{number} ~ normal(0, tau_{number});",
         ]
+    for name in set(family.row_columns) & {"trials", "event"}:
+        declared.append(f"array[M] int<lower=0> {name};")
+        data[name] = parts.row(rows)[name].astype(int).tolist()
+    transformed += "".join(f"  {line}\n" for line in family.stan_transformed)
     whole = target.dtype.kind == "i"
     program = PROGRAM.format(
         target="array[M] int y" if whole else "vector[M] y",
+        columns=columns,
+        eta=eta,
         data=_lines(declared),
         parameters=_lines(parameters),
         transformed=f"transformed parameters {{\n{transformed}}}\n" if transformed else "",

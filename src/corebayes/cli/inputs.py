@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corebayes as cb
-from corebayes.adapters.formula import ALIASES, mixed
+from corebayes.adapters.family_names import ALIASES, our_name
+from corebayes.adapters.formula import mixed
 from corebayes.constructions import Construction, exported
 from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
@@ -22,7 +23,8 @@ from corebayes.files.reading import check_regular, first_line
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, rows_of, stored_design
 from corebayes.formula.tokens import shorten
-from corebayes.models import BUILT_IN, GLM, NormalPriorModel
+from corebayes.models import BUILT_IN, NormalPriorModel
+from corebayes.models.family import Family
 from corebayes.rows import Rows, open_rows
 from corebayes.scan.passes import Executor
 from corebayes.types import Model
@@ -79,12 +81,12 @@ IN_MEMORY = (".csv", ".npz")
 def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) -> Model:
     """The model of this name, or an error that lists the names there are.
 
-    Regressions `by_formula` may have the names of Bambi and R: gaussian has a target there.
+    Regressions may have the names of Bambi and R.
     """
-    name = ALIASES.get(name, name) if by_formula else name
+    name = our_name(name) if name not in MODELS or by_formula else name
     constructor, settings = _named(name, MODELS, "model")
     arguments: dict[str, Any] = {**settings, "prior": cb.Normal(0.0, options.prior_sd)}
-    if issubclass(constructor, GLM):
+    if issubclass(constructor, Family):
         arguments["intercept"] = options.intercept
     elif options.intercept:
         raise ValueError(f"--intercept is for regressions; the {name} model has no features")
@@ -106,7 +108,7 @@ def with_groups(model: Model, data: Rows, options: ModelOptions, *, name: str) -
     """The model with the group terms of the formula that made the rows, if it has any."""
     if options.group_sd is not None and not options.group_sd > 0.0:
         raise ValueError(f"--group-sd must be positive, got {options.group_sd:g}")
-    if data.design is None or not isinstance(model, GLM):
+    if data.design is None or not isinstance(model, Family):
         if options.group_sd is not None:
             raise ValueError("--group-sd is for a --formula with group terms such as (1 | g)")
         return model

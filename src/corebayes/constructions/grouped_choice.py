@@ -32,8 +32,9 @@ NEAR_ENOUGH = 5e-4
 # Candidates of a group: some times the coordinates that its rows must match, and no fewer than
 # this; enough in all that few groups have many; and no more numbers than a few hundred megabytes.
 POOL_SHARE, POOL_LEAST, POOL_ROWS, POOL_NUMBERS = 4, 40, 4_000, 40_000_000
-# Where pairs are many there are more coordinates than anyone's rows: so many times those asked for.
-POOL_TIMES = 8
+# Where pairs are many there are more coordinates than anyone's rows: so many times those asked for,
+# and no fewer of a group than can match what is its own.
+POOL_TIMES, POOL_ENOUGH = 8, 200
 # Rows of a pursuit by inner products, at most: its time grows with their cube.
 MOST_ROWS = 6_000
 # Common coordinates beyond which more rows than these cannot be chosen in batches either.
@@ -71,7 +72,8 @@ def candidates(layout: Layout, size: int) -> tuple[int, ...]:
     if num_groups == 1:
         number = max(number, POOL_SHARE * common)
     if is_implicit(layout, size):
-        most = min(max(POOL_TIMES * size, POOL_ROWS), POOL_NUMBERS // p)
+        enough = max(POOL_TIMES * size, POOL_ROWS, POOL_ENOUGH * num_groups)
+        most = min(enough, POOL_NUMBERS // p)
     else:
         most = POOL_NUMBERS // (common + own)
     number = min(number, max(most // num_groups, 10))

@@ -28,6 +28,8 @@ class NormalPriorModel(ABC):
 
     command_line: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Names on the command line, each with the arguments that it stands for."""
+    also: ClassVar[tuple[str, ...]] = ()
+    """What Bambi, brms and R call it; the first name on the command line is meant."""
     flags: ClassVar[Mapping[str, str]] = {}
     """Which numbers of the command line it takes, and as which argument."""
 

@@ -44,6 +44,10 @@ class BetaRegression(Family):
     def log_concave(self) -> bool:
         return False
 
+    @property
+    def measured(self) -> bool:
+        return True
+
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         from scipy.special import betaln
 

@@ -21,6 +21,7 @@ class CategoricalRegression(CategoryRegression):
     """
 
     command_line = {"categorical": {}}  # noqa: RUF012
+    also = ("multinomial",)
 
     @property
     def linear(self) -> tuple[str, ...]:

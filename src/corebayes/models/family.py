@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 
 from corebayes.models.base import NormalPriorModel
 from corebayes.models.scale_prior import OnLine, ScalePrior
+from corebayes.models.unbound import Unbound
 from corebayes.models.variables import Scale, Variable
 from corebayes.types import Array, Block, Data
 
@@ -96,7 +97,7 @@ class Jet(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Family(NormalPriorModel):
+class Family(Unbound, NormalPriorModel):
     """A regression known by the density of y given its predictors.
 
     `intercept` appends a column of ones to X, as the last coefficient. `offset` names a column of
@@ -201,9 +202,19 @@ class Family(NormalPriorModel):
         """The distribution of y in PyMC."""
         raise NotImplementedError
 
+    @property
+    def has_distribution(self) -> bool:
+        """Whether other libraries have a distribution of y, or else `in_arrays` only."""
+        return type(self).in_numpyro is not Family.in_numpyro
+
+    @property
+    def measured(self) -> bool:
+        """Whether targets are real numbers, and not labels or counts."""
+        return self.location_family
+
     def exported_target(self, block: Block) -> NDArray[Any]:
         """y as other libraries take it: labels and counts are whole numbers."""
-        return block.y if self.location_family else block.y.astype(np.int64)
+        return block.y if self.measured else block.y.astype(np.int64)
 
     # What follows.
 

@@ -24,6 +24,7 @@ class GammaRegression(Family):
     """
 
     command_line = {"gamma": {}}  # noqa: RUF012
+    also = ("Gamma",)
 
     shape: float | None = None
 
@@ -35,6 +36,10 @@ class GammaRegression(Family):
     @property
     def learnable(self) -> tuple[Constant, ...]:
         return (Constant("shape", HalfStudentT(1.0, 5.0)),)
+
+    @property
+    def measured(self) -> bool:
+        return True
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         from scipy.special import gammaln

@@ -46,7 +46,7 @@ class GaussianMean(NormalPriorModel):
     `cov` is Σ: a variance, one variance for each column, or a matrix. Data have X only.
     """
 
-    command_line = {"gaussian": {}}  # noqa: RUF012
+    command_line = {"gaussian-mean": {}}  # noqa: RUF012
     flags = {"noise_sd": "cov"}  # noqa: RUF012
 
     cov: ArrayLike = 1.0

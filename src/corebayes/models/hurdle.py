@@ -115,6 +115,7 @@ class HurdlePoissonRegression(Hurdle):
     otherwise."""
 
     command_line = {"hurdle-poisson": {}}  # noqa: RUF012
+    also = ("hurdle_poisson",)
 
     @property
     def base(self) -> Family:
@@ -127,6 +128,11 @@ class HurdleNegativeBinomialRegression(Hurdle):
     dispersion that are not zero otherwise."""
 
     command_line = {"hurdle-negative-binomial": {}}  # noqa: RUF012
+    also = (
+        "hurdle_negativebinomial",
+        "hurdle_negbinomial",
+    )
+    flags = {"dispersion": "dispersion"}  # noqa: RUF012
 
     dispersion: float | None = None
 

@@ -35,6 +35,10 @@ class LinearRegression(GLM):
     """
 
     command_line = {"linear": {}}  # noqa: RUF012
+    also = (
+        "gaussian",
+        "normal",
+    )
     flags = {"noise_sd": "noise_sd"}  # noqa: RUF012
 
     noise_sd: float = 1.0

@@ -29,6 +29,7 @@ class LogisticRegression(GLM):
     """
 
     command_line = {"logistic": {}}  # noqa: RUF012
+    also = ("bernoulli",)
 
     @property
     def kernel(self) -> Kernel | None:

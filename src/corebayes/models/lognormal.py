@@ -22,6 +22,7 @@ class LogNormalRegression(SurvivalRegression):
     seen and log Φ(−z) where the row is censored."""
 
     command_line = {"lognormal": {}}  # noqa: RUF012
+    also = ("log-normal",)
 
     scale: float | None = None
 

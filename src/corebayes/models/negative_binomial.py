@@ -32,6 +32,12 @@ class NegativeBinomialRegression(GLM):
     """
 
     command_line = {"negative-binomial": {}}  # noqa: RUF012
+    also = (
+        "negativebinomial",
+        "negbinomial",
+        "negative_binomial",
+        "nbinom",
+    )
     flags = {"dispersion": "dispersion"}  # noqa: RUF012
 
     dispersion: float = 1.0

@@ -29,6 +29,7 @@ class OrdinalRegression(CategoryRegression):
     """
 
     command_line = {"ordinal": {}, "ordinal-probit": {"link": "probit"}}  # noqa: RUF012
+    also = ("cumulative",)
 
     link: Literal["logit", "probit"] = "logit"
 

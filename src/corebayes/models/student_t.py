@@ -27,6 +27,10 @@ class StudentTRegression(GLM):
     """
 
     command_line = {"student-t": {}}  # noqa: RUF012
+    also = (
+        "t",
+        "student",
+    )
     flags = {"noise_sd": "scale", "df": "df"}  # noqa: RUF012
 
     df: float = 4.0

@@ -47,8 +47,9 @@ class SurvivalRegression(Family):
             found.append(("event", bad, "an event is 1 where it was seen and 0 where not"))
         return found
 
-    def exported_target(self, block: Any) -> NDArray[Any]:
-        return block.y
+    @property
+    def measured(self) -> bool:
+        return True
 
 
 def seen(row: Row) -> Array:

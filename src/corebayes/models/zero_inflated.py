@@ -118,6 +118,7 @@ class ZeroInflatedPoissonRegression(ZeroInflated):
     """Zeros with probability `zero_inflation`, Poisson counts of mean e^η otherwise."""
 
     command_line = {"zero-inflated-poisson": {}}  # noqa: RUF012
+    also = ("zero_inflated_poisson",)
 
     @property
     def base(self) -> Family:
@@ -130,6 +131,11 @@ class ZeroInflatedNegativeBinomialRegression(ZeroInflated):
     μ + dispersion · μ² otherwise."""
 
     command_line = {"zero-inflated-negative-binomial": {}}  # noqa: RUF012
+    also = (
+        "zero_inflated_negativebinomial",
+        "zero_inflated_negbinomial",
+    )
+    flags = {"dispersion": "dispersion"}  # noqa: RUF012
 
     dispersion: float | None = None
 
