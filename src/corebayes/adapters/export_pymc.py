@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.adapters import coefficient_parts
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
@@ -194,11 +195,9 @@ def _terms(family: Family, etas: list[Any], y: Any, row: Mapping[str, Array]) ->
 
 def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
     pymc, model, rows = import_pymc(), parts.model, coreset.rows
-    prior, groups = model.fixed_prior, model.groups(coreset.rows)
+    groups = model.groups(coreset.rows)
     with pymc.Model(coords={"coefficient": list(model.fixed_names)}) as exported:
-        coefficients = pymc.MvNormal(
-            "coefficients", prior.mean, cov=prior.covariance, dims="coefficient"
-        )
+        coefficients = coefficient_parts.in_pymc(pymc, model, "coefficients", "coefficient")
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
         constants = [_single(one) for one in parts.learned]
@@ -222,11 +221,9 @@ def _marginal(coreset: GroupCoreset) -> tuple[Any, list[str], Array]:
     """The model of what all groups share, its variables in the order of φ, and signs there."""
     pymc, parts = import_pymc(), mixed_parts(coreset.level_one)
     assert parts is not None
-    model, prior = parts.model, parts.model.fixed_prior
+    model = parts.model
     with pymc.Model(coords={"coefficient": list(model.fixed_names)}) as exported:
-        coefficients = pymc.MvNormal(
-            "coefficients", prior.mean, cov=prior.covariance, dims="coefficient"
-        )
+        coefficients = coefficient_parts.in_pymc(pymc, model, "coefficients", "coefficient")
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
         values = [_single(one) for one in parts.scales()]
