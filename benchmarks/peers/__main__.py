@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     table = Table(asked.results)
     todo = [(problem, method) for problem in PROBLEMS for method in METHODS]
     todo += [("priors", method) for method in priors.METHODS]

@@ -14,6 +14,8 @@ from benchmarks.summaries import apart
 from corebayes.figures.plots import BLUE, GREY, ORANGE, save_figure
 
 Rows = Mapping[str, Mapping[str, Any]]
+# A logarithmic axis has no room for nothing.
+LEAST_SECONDS = 0.02
 
 
 def numbers(row: Mapping[str, Any], truth: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -36,19 +38,13 @@ def draw_errors(rows: Rows, shown: list[str], path: Path) -> None:
                 axes.set_xlabel("CPU seconds")
             if place % 2 == 0:
                 axes.set_ylabel("largest mean error, sd")
-            for method, (_, name) in METHODS.items():
-                row = rows.get(f"{problem} {method}", {})
-                off = numbers(row, truth) if method != "truth" else None
-                if off is None:
-                    continue
-                ours = method == "coreset"
-                axes.plot(
-                    row["seconds"], off["mean"], "o", ms=8 if ours else 5, c="C1" if ours else "C0"
-                )
+            for number, (seconds, error, name) in enumerate(sorted(_points(rows, problem, truth))):
+                ours = name == METHODS["coreset"][1]
+                axes.plot(seconds, error, "o", ms=8 if ours else 5, c=ORANGE if ours else BLUE)
                 axes.annotate(
-                    name.removesuffix(", all rows"),
-                    (row["seconds"], off["mean"]),
-                    xytext=(5, 3),
+                    name,
+                    (seconds, error),
+                    xytext=(5, 4) if number % 2 else (5, -9),
                     textcoords="offset points",
                     fontsize=6.5,
                 )
@@ -56,6 +52,18 @@ def draw_errors(rows: Rows, shown: list[str], path: Path) -> None:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     save_figure((path,), (10.0, 2.6 * high), panels)
+
+
+def _points(rows: Rows, problem: str, truth: Mapping[str, Any]) -> list[tuple[float, float, str]]:
+    """CPU seconds, error and short name of the methods that ended."""
+    found: list[tuple[float, float, str]] = []
+    for method, (_, name) in METHODS.items():
+        off = numbers(rows.get(f"{problem} {method}", {}), truth) if method != "truth" else None
+        if off is not None:
+            seconds = max(rows[f"{problem} {method}"]["seconds"], LEAST_SECONDS)
+            short = name.removesuffix(", all rows").replace("with importance sampling", "+ IS")
+            found.append((seconds, off["mean"], short.replace(" with control variates", "")))
+    return found
 
 
 def draw_priors(rows: Rows, path: Path) -> None:

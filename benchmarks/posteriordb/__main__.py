@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure what is there once more")
     parser.add_argument("--page", action="store_true", help="write the page only")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     warnings.simplefilter("ignore")
     table = Table(asked.results)
     for name, (data, make) in catalogue().items():

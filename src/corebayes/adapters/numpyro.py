@@ -16,6 +16,7 @@ import numpy as np
 
 from corebayes.adapters.adapted import Field, as_rows, fields_of
 from corebayes.adapters.arguments import Arguments, candidates
+from corebayes.adapters.flat import refuse_improper
 from corebayes.adapters.jax_model import JaxModel, SiteTerms, float64, import_jax
 from corebayes.adapters.local import learn_structure
 from corebayes.adapters.numpyro_trace import (
@@ -54,6 +55,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[
         model, arguments.without_rows(), structure, fields_of(arrays), data.take(np.array([0]))
     )
     check_rows_alone(adapted, data)
+    refuse_improper(adapted, data)
     learn_structure(adapted, data)
     return adapted, data
 

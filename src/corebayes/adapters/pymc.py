@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from corebayes.adapters.adapted import Parameter, as_rows, fields_of
+from corebayes.adapters.flat import refuse_improper
 from corebayes.adapters.jax_model import JaxModel, SiteTerms, float64, import_jax
 from corebayes.adapters.local import learn_structure
 from corebayes.adapters.pymc_graph import import_dispatch, leaves, rebuild, to_jax
@@ -74,6 +75,7 @@ def adapt(kind: type[Adapting], model: Any, known: Known | None = None) -> tuple
     adapted = kind(model, graph, data)
     _try_rows(adapted, data)
     check_rows_alone(adapted, data)
+    refuse_improper(adapted, data)
     learn_structure(adapted, data)
     return adapted, data
 

@@ -21,8 +21,9 @@ from corebayes.data.npy_header import check_archive
 from corebayes.data.parquet_files import is_address, read_parquet
 from corebayes.files.reading import check_regular, first_line
 from corebayes.formula.design import Design
+from corebayes.formula.parser import parse
 from corebayes.formula.rows import design_rows, rows_of, stored_design
-from corebayes.formula.tokens import shorten
+from corebayes.formula.tokens import mentioned, shorten
 from corebayes.models import BUILT_IN, NormalPriorModel
 from corebayes.models.family import Family
 from corebayes.rows import Rows, open_rows
@@ -235,7 +236,18 @@ def _read_formula(path: Path, columns: Columns) -> Rows:
         raise ValueError(f"--formula is for tables with names, .csv or .parquet, not {path}")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path))
+
+    def needed(names: tuple[str, ...]) -> list[str]:
+        wanted = {columns.counts}
+        if columns.design is not None:
+            wanted.update(columns.design.needs)
+        else:
+            text = columns.formula or ""
+            # Also what is written only to be taken away again: y ~ . - when.
+            wanted.update(parse(text, names, columns.counts).columns, mentioned(text))
+        return [name for name in names if name in wanted]
+
+    table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path), needed)
     if columns.formula is not None:
         return design_rows(columns.formula, table, counts=columns.counts, missing=columns.missing)
     assert columns.design is not None

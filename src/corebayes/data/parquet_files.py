@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.request import url2pathname
@@ -79,17 +80,30 @@ def open_parquet(
     return ParquetSource(pieces=tuple(pieces), roles=roles, types=types)
 
 
-def read_parquet(path: str) -> Any:
-    """All columns of local files in memory, as an Arrow table; a bomb is refused beforehand."""
+def read_parquet(
+    path: str, needed: Callable[[tuple[str, ...]], Sequence[str]] | None = None
+) -> Any:
+    """Columns of local files in memory, as an Arrow table: all, or those of their names that are
+    `needed`. A bomb is refused beforehand."""
     dataset = _dataset(path)
-    try:
-        num_rows, packed = 0, 0
+    names: list[str] = list(dataset.schema.names)
+    num_rows, packed = 0, 0
+    with _reading(path):
         for fragment in dataset.get_fragments():
-            check_data_pages(fragment.path, fragment.metadata, dataset.schema.names)
+            check_data_pages(fragment.path, fragment.metadata, names)
             num_rows += fragment.metadata.num_rows
             packed += os.path.getsize(fragment.path)
-        check_unpacked(as_limit(), packed, 8 * num_rows * len(dataset.schema))
-        return dataset.to_table()
+    names = names if needed is None else list(needed(tuple(names)))
+    with _reading(path):
+        check_unpacked(as_limit(), packed, 8 * num_rows * len(names))
+        return dataset.to_table(columns=names)
+
+
+@contextmanager
+def _reading(path: str) -> Generator[None]:
+    """Errors that say which file it is."""
+    try:
+        yield
     except (import_pyarrow().ArrowException, OSError, ValueError) as error:
         raise type(error)(f"cannot read {path} as parquet: {first_line(error)}") from error
 

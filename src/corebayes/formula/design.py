@@ -276,14 +276,11 @@ def look(
     """The design of a formula, and the columns that were read for it; `.` leaves `ignore` out."""
     if missing not in MISSING:
         raise ValueError(f'missing must be "refuse" or "drop", got {str(missing)[:60]!r}')
-    target, terms, parts, beside = parse(formula, open_frame(frame).names, ignore)
+    parsed = parse(formula, open_frame(frame).names, ignore)
+    target, terms, parts, beside = parsed
     written = [*terms, *(term for part in parts for term in part.terms)]
     nodes = {show(node): node for term in written for node in term}
-    everything = (target, *beside.values(), *nodes.values())
-    grouped = [name for part in parts for name in part.columns]
-    read_columns = read(
-        frame, [*(name for node in everything for name in columns_of(node)), *grouped]
-    )
+    read_columns = read(frame, parsed.columns)
     columns = complete(read_columns, drops=missing == "drop")[0]
     target = as_numbers(target, columns)
     states: dict[str, State] = {}

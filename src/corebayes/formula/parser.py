@@ -48,6 +48,14 @@ class Formula(NamedTuple):
     beside: dict[str, Node]
     """Columns that no coefficient belongs to, by what they mean: offset, trials, event."""
 
+    @property
+    def columns(self) -> list[str]:
+        """All that it is computed from, each once."""
+        written = [*self.terms, *(term for part in self.groups for term in part.terms)]
+        nodes = [self.target, *self.beside.values(), *(node for term in written for node in term)]
+        grouped = (name for part in self.groups for name in part.columns)
+        return list(dict.fromkeys((*(n for node in nodes for n in columns_of(node)), *grouped)))
+
 
 def parse(text: str, names: tuple[str, ...], ignore: str | None = None) -> Formula:
     """The formula's terms, of columns with these names; `.` is all but the target and `ignore`."""

@@ -41,5 +41,10 @@ def split(text: str) -> list[Token]:
     return [*tokens, Token("end", "", end)]
 
 
+def mentioned(text: str) -> set[str]:
+    """The names in a text, of columns and of functions."""
+    return {token.text for token in split(text) if token.kind in ("name", "quoted")}
+
+
 def shorten(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:77] + "...")
