@@ -54,8 +54,9 @@ def sample(
     tree depth and steps. Attributes: the sampler, the share it accepted, and of the worst
     parameter R̂ and the effective sizes for means and for tails.
     Group `coreset`: `row_id` and `weight` of the rows, and as attributes how it was built.
-    With `log_likelihood` a group of that name: log p(x_i | θ) of every row of the coreset, each
-    counted once; it takes `weight` of them to stand for all rows.
+    With `log_likelihood` a group `coreset_log_likelihood`: log p(x_i | θ) of every row of the
+    coreset, each counted once; it takes `weight` of them to stand for all rows. ArviZ's own `loo`
+    knows no weights, so it finds no group that it would take: `corebayes.loo` is of all rows.
     A model from another library has its own variables, constraints, dimensions and labels here.
     A coreset without rows gives draws of the prior. `progress` of NUTS is shown on a terminal by
     default. Cost: some thousand densities of M potentials; with NUTS about 5 · chains · (tune +
@@ -73,7 +74,7 @@ def sample(
     _warn_if_not_converged(drawn, described["max_rhat"])
     # Potentials leave out what does not depend on θ: log p = f + log_base.
     stats = {**drawn.stats, "lp": drawn.stats["lp"] + posterior.log_base}
-    more = {"log_likelihood": _log_likelihood(coreset, drawn)} if log_likelihood else {}
+    more = {"coreset_log_likelihood": _log_likelihood(coreset, drawn)} if log_likelihood else {}
     attributes = {**described, "sampling_seed": seed, "num_tune": tune}
     return arviz_data(coreset, drawn.values, stats, attributes, more)
 

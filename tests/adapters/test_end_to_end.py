@@ -59,7 +59,7 @@ def test_draws_have_the_models_names_dimensions_and_labels():
 @pytest.mark.parametrize("library", ["numpyro", "pymc"])
 def test_log_likelihoods_and_log_densities_agree(library):
     ours, drawn = coreset(library), trace(library)
-    log_likelihood = drawn.log_likelihood["y"]
+    log_likelihood = drawn.coreset_log_likelihood["y"]
     assert log_likelihood.dims == ("chain", "draw", "row")
     beta, sigma = drawn.posterior["beta"].values, drawn.posterior["sigma"].values[..., None]
     rows = {name: values[::3] for name, values in make_rows(60).items()}
@@ -78,7 +78,7 @@ def test_with_arviz_1_the_same_groups_come_as_a_tree(monkeypatch):
     monkeypatch.delattr(arviz, "InferenceData")
     tree = cb.sample(coreset("numpyro"), draws=100, chains=2, tune=200, log_likelihood=True)
     assert type(tree).__name__ == "DataTree"
-    assert set(tree.children) == {"posterior", "sample_stats", "coreset", "log_likelihood"}
+    assert set(tree.children) == {"posterior", "sample_stats", "coreset", "coreset_log_likelihood"}
     assert arviz_base.extract(tree, var_names=["beta"]).shape == (3, 200)
     assert tree["coreset"].attrs["size"] == 20
     np.testing.assert_array_equal(tree.posterior["beta"], trace("numpyro").posterior["beta"])

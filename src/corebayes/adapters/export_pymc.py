@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from corebayes.adapters import coefficient_parts
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
@@ -186,11 +187,9 @@ def _terms(family: Family, etas: list[Any], y: Any, row: Mapping[str, Array]) ->
 
 def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
     pymc, model, rows = import_pymc(), parts.model, coreset.rows
-    prior, groups = model.fixed_prior, model.groups(coreset.rows)
+    groups = model.groups(coreset.rows)
     with pymc.Model(coords={"coefficient": list(model.fixed_names)}) as exported:
-        coefficients = pymc.MvNormal(
-            "coefficients", prior.mean, cov=prior.covariance, dims="coefficient"
-        )
+        coefficients = coefficient_parts.in_pymc(pymc, model, "coefficients", "coefficient")
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
         constants = [_single(one) for one in parts.learned]

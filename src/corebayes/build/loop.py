@@ -20,6 +20,7 @@ from corebayes.build.arguments import (
     checked_sizes,
     size_for_groups,
 )
+from corebayes.build.columns import with_asked_columns
 from corebayes.build.groups import (
     all_rows,
     check_unit,
@@ -36,6 +37,7 @@ from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction
 from corebayes.coreset import Coreset
 from corebayes.deadline import time_limit
+from corebayes.models.prior_table import statement_of
 from corebayes.rows import open_rows
 from corebayes.scan.inline import one_blas_thread
 from corebayes.scan.passes import Executor
@@ -100,6 +102,7 @@ def build(
     coreset of rows of every group is built first, and `choose_groups` takes groups from that. With
     a `tol` and no size, as few groups as can be certified.
     """
+    model, features = with_asked_columns(model, data, target, features, counts)
     opened = partial(
         open_rows,
         data,
@@ -156,6 +159,8 @@ def build(
         points = None if start is None else starting_points(start, rows)
         tolerance = Tolerance(tol)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
+            if (statement := statement_of(run.problem.model)) is not None:
+                bar.note(statement)
             say_if_doubtful(run.problem, size, bar)
             run.init(size, points)
             reason = run.until(tolerance, bar.show)
@@ -195,6 +200,7 @@ def build_path(
     check_model(model)
     if method is not None:
         check_method(method)
+    model, features = with_asked_columns(model, data, target, features, counts)
     passed: dict[int, WeightedPoints] = {}
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = open_rows(

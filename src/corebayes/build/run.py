@@ -18,6 +18,7 @@ from corebayes.constructions import Construction, Info
 from corebayes.coreset import Coreset
 from corebayes.data.warn import ToleranceWarning, warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
+from corebayes.models.prior_table import statement_of
 from corebayes.models.units import as_units
 from corebayes.problem import Problem
 from corebayes.rows import Rows
@@ -94,9 +95,12 @@ class Run:
 
     def _say_begin(self, size: int | None) -> None:
         data = self.problem.data
+        statement = statement_of(self.problem.model)
         say(
             "begin",
-            f"{type(self.method).__name__} of {data.num_rows:,} rows, seed {self.seed}",
+            f"{type(self.method).__name__} of {data.num_rows:,} rows, seed {self.seed}"
+            + ("" if statement is None else f"\n{statement}"),
+            model=statement,
             method=type(self.method).__name__,
             num_rows=data.num_rows,
             size=size,
@@ -178,6 +182,7 @@ class Run:
             "column_names": list(data.column_names),
             "target_name": data.target_name,
             **({} if self.counts_name is None else {"counts_name": self.counts_name}),
+            **_num_features(self.problem.model),
             "seconds": time.perf_counter() - self.limit.began,
             "passes": self.problem.rows_scanned / data.num_rows,
             **data.meter.to_dict(),
@@ -241,6 +246,12 @@ def _units(data: Rows) -> dict[str, Any]:
     if not hasattr(table, "unit_name"):
         return {}
     return {"unit": table.unit_name, "unit_rows": table.original_rows}
+
+
+def _num_features(model: Any) -> dict[str, int]:
+    """How many columns a model of one's own sees as X, where it has more by name."""
+    number = getattr(model, "num_features", None)
+    return {} if number is None else {"num_features": number}
 
 
 def _line(entry: dict[str, Any], num_rows: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 
 from corebayes.coreset.check import check_parts
@@ -9,6 +10,7 @@ from corebayes.coreset.coreset import Coreset
 from corebayes.coreset.files import CorruptFile, read_coreset
 from corebayes.coreset.group_coreset import GROUPS, with_groups
 from corebayes.files.reading import first_line
+from corebayes.models import CustomModel
 from corebayes.types import Model
 
 
@@ -25,9 +27,20 @@ def load(
     """
     coreset = Coreset(**read_coreset(path, model, limit))
     try:
+        coreset = _named(coreset)
         check_parts(coreset, as_built=True)
         if GROUPS in coreset.provenance:
             return with_groups(coreset)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CorruptFile(f"{path} does not hold a valid coreset: {first_line(error)}") from error
     return coreset
+
+
+def _named(coreset: Coreset) -> Coreset:
+    """With a model of one's own that knows what the columns of its rows are called."""
+    known, model = coreset.provenance, coreset.model
+    columns, number = known.get("column_names") or (), known.get("num_features")
+    if not columns or not isinstance(model, CustomModel) or model.is_named:
+        return coreset
+    target = str(known.get("target_name") or "y")
+    return replace(coreset, model=model.named(columns, target, number))

@@ -121,6 +121,12 @@ def parquet_batches(source: Any, names: Sequence[str], num_rows: int) -> Iterato
                 yield table.slice(first, num_rows)
 
 
+def parquet_names(source: Any) -> list[str]:
+    """The names of the columns."""
+    dataset = source if hasattr(source, "get_fragments") else _dataset(source)
+    return list(dataset.schema.names)
+
+
 def _dataset(source: Any) -> Any:
     """A pyarrow dataset of the files that paths, patterns and folders name, sorted."""
     import_pyarrow()

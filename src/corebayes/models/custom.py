@@ -19,6 +19,7 @@ from corebayes.models.finite_differences import (
     difference_hessian,
     difference_jacobian,
 )
+from corebayes.models.named_rows import Naming, OnNamedRows, named
 from corebayes.models.touching import TouchingModel
 from corebayes.types import Array, Block, Data, Indices
 
@@ -33,7 +34,10 @@ class CustomModel(TouchingModel):
 
     `log_likelihood(draws, block)` takes draws (S, d) and rows and returns log p(x_n | θ_s) of
     shape (n, S); `log_prior(draws)` returns (S,). The block has the fields of the data, such as
-    `block.X` and `block.y`. Derivatives are of Σ_n w_n log p(x_n | θ): `gradient(theta, block,
+    `block.X` and `block.y`, and every column of a frame by its name: `block.event`,
+    `block["age in years"]`, also those that are not among the `features` of `build`.
+
+    Derivatives are of Σ_n w_n log p(x_n | θ): `gradient(theta, block,
     weights)` (d,) and `hessian(theta, block, weights)` (d, d), and `log_prior_gradient(theta)`
     and `log_prior_hessian(theta)`. Those given are compared with differences when the model is
     bound; those not given are taken by JAX when the functions are JAX functions, else by central
@@ -102,7 +106,7 @@ class CustomModel(TouchingModel):
         """Try every given function on a few rows: shapes, rows that look at each other, arguments
         that are changed, and given derivatives against differences."""
         block = _copied(data.take(np.arange(min(ROWS_TRIED, data.num_rows))))
-        bound = copy.copy(self)
+        bound = self.named(data.column_names, data.target_name)
         bound._first_rows = block
         bound._try(block)
         again = data.take(np.arange(len(block)))
@@ -112,6 +116,34 @@ class CustomModel(TouchingModel):
         bound._try_rows_alone(block)
         bound._try_derivatives(data)
         return bound
+
+    @property
+    def likelihood(self) -> Callable[[Array, Block], Array]:
+        return self._log_likelihood
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it knows what the columns of its rows are called."""
+        return isinstance(self._log_likelihood, OnNamedRows)
+
+    @property
+    def num_features(self) -> int | None:
+        """Columns of X that the functions see as X; None for all."""
+        own = self._log_likelihood
+        return own.naming.num_features if isinstance(own, OnNamedRows) else None
+
+    def named(
+        self, columns: Sequence[str], target: str = "y", num_features: int | None = None
+    ) -> Self:
+        """This model for rows whose columns have these names; `X` has the first `num_features`."""
+        kept = self.num_features if num_features is None else num_features
+        naming = Naming(tuple(columns), target, kept)
+        other = copy.copy(self)
+        other.__dict__.pop("_by_jax", None)
+        other._log_likelihood = named(self._log_likelihood, naming)
+        other._gradient = named(self._gradient, naming)
+        other._hessian = named(self._hessian, naming)
+        return other
 
     @cached_property
     def _by_jax(self) -> JaxDerivatives | None:

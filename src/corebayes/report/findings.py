@@ -15,6 +15,7 @@ from corebayes.constructions import AnnealedSparseVI
 from corebayes.coreset import Coreset
 from corebayes.diagnostics import log_ratios
 from corebayes.exact.correct import MAX_RHAT, corrected
+from corebayes.predict.check import Check, check_rows
 from corebayes.report import curves
 from corebayes.report.cost import Cost, gradient_costs
 from corebayes.report.curves import Curve
@@ -38,6 +39,8 @@ from corebayes.watch.steps import Steps
 CHEAP_SECONDS = 30.0
 # Flops of a Laplace fit of a subsample beyond which it is left out of the figure.
 MOST_FLOPS = 2e7
+# Data sets that the rows are held against.
+REPLICATES = 100
 
 
 class Sizes(NamedTuple):
@@ -60,6 +63,8 @@ class Measured(NamedTuple):
     seconds: float
     exact: Array | None = None
     """Draws of the posterior of all rows, (S, d), where shares cannot say what it is."""
+    check: Check | None = None
+    """What replicated data look like, of models that say how targets are drawn."""
 
 
 class Findings(NamedTuple):
@@ -113,10 +118,19 @@ def find_out(
     )
     if measured.shares is None:
         measured = measured._replace(exact=_exact_draws(coreset, data, len(drawn.flat), seed))
+    steps.begin("replicating the rows")
+    measured = measured._replace(check=_checked(coreset, data, drawn.flat, seed))
     steps.begin("building smaller coresets to compare")
     sizes = _sizes(coreset, data, seed) or _traced(coreset)
     found = parameters(coreset, drawn, measured.shares, measured.exact)
     return Findings(coreset, drawn, found, sizes, measured)
+
+
+def _checked(coreset: Coreset, data: Rows, draws: Array, seed: int) -> Check | None:
+    try:
+        return check_rows(coreset, data, draws, num_draws=REPLICATES, seed=seed)
+    except (TypeError, NotImplementedError):
+        return None
 
 
 def _exact_draws(coreset: Coreset, data: Rows, number: int, seed: int) -> Array | None:

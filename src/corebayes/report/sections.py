@@ -8,6 +8,7 @@ import numpy as np
 
 from corebayes.certify.steps import steps_of
 from corebayes.coreset import Coreset
+from corebayes.coreset.shown import to_columns
 from corebayes.report import figures
 from corebayes.report.cost import duration
 from corebayes.report.draws import NUM_TUNE, Parameter
@@ -171,15 +172,24 @@ def _row_table(coreset: Coreset) -> Markup:
     for k in np.argsort(-coreset.weights)[:MOST_ROWS]:
         index, weight = int(coreset.indices[k]), float(coreset.weights[k])
         name = f"{index:,}" if index >= 0 else f"learned {-index}"
-        values = [number(float(column[k])) for column in columns]
+        values = [_entry(column[k]) for column in columns]
         rows.append([name, number(weight), f"{100 * weight / total:.1f} %", *values])
     left = coreset.size - len(rows)
     caption = "Rows of the coreset, largest weight first" + (f" ({left} more)" if left else "")
     return table(caption, ["row", "weight", "share", *names], rows)
 
 
-def _columns(coreset: Coreset) -> tuple[list[str], list[Array]]:
+def _entry(value: Any) -> str:
+    return number(float(value)) if isinstance(value, float) else str(value)
+
+
+def _columns(coreset: Coreset) -> tuple[list[str], list[Any]]:
     """The first columns of the rows, with their names, the target last."""
+    if coreset.provenance.get("design") is not None:
+        own = to_columns(coreset)
+        every = [name for name in own if name not in ("row_id", "weight", "count")]
+        shown = [*every[:-1][:MOST_COLUMNS], every[-1]]
+        return shown, [own[name] for name in shown]
     given = list(coreset.provenance.get("column_names") or ())
     names: list[str] = []
     columns: list[Array] = []
