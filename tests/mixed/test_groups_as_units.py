@@ -281,15 +281,17 @@ def test_numpyro_gets_the_marginal_model(built):
 @pytest.mark.slow
 @families
 @pytest.mark.parametrize("effects", [("1",), ("1", "x")])
-def test_every_family_goes_to_numpyro(name, effects):
-    pytest.importorskip("numpyro")
+@pytest.mark.parametrize("library", ["numpyro", "pymc"])
+def test_every_family_goes_to_both_libraries(name, effects, library):
+    pytest.importorskip(library)
+    export = {"numpyro": cb.to_numpyro, "pymc": cb.to_pymc}[library]
     frame = table(name, 300, 8, seed=2)
     coreset = cb.build(mixed(name, effects), frame, target="y", unit="g", size=6, progress=False)
     if name == "student":
         with pytest.raises(TypeError, match="several modes"):
-            cb.to_numpyro(coreset)
+            export(coreset)
         return
-    assert callable(cb.to_numpyro(coreset))
+    assert export(coreset) is not None
 
 
 def test_what_cannot_be_is_a_sentence(built):

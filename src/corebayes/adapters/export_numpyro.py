@@ -182,11 +182,6 @@ def _marginal(
     jax: Any = importlib.import_module("jax")
     parts = mixed_parts(coreset.level_one)
     assert parts is not None
-    if not parts.model.family.log_concave:
-        raise TypeError(
-            f"to_numpyro has no quadrature for groups of {type(parts.model.family).__name__}, "
-            "whose effects may have several modes: export coreset.level_one, a coreset of rows"
-        )
     model, weights = parts.model, coreset.weights
     factor = marginal_factor(coreset, parts, numpyro)
 
