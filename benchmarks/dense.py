@@ -48,7 +48,7 @@ class Built(NamedTuple):
 
 def built(rows: Rows, tol: float = 0.1, **options: Any) -> Built:
     began = time.process_time()
-    coreset = cb.build(cb.LogisticRegression(), rows, progress=False, **options)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, progress=False, **options)
     seconds = time.process_time() - began
     return Built(coreset, seconds, cb.certify(coreset, rows, tol=tol))
 
@@ -138,7 +138,9 @@ def main() -> None:
     arguments = parser.parse_args()
     names = list(PARTS) if "all" in arguments.parts else arguments.parts
     # Whoever is first pays for imports and compiled kernels.
-    cb.build(cb.LogisticRegression(), normal_rows(1, 3000, 5), size=20, progress=False)
+    cb.build(
+        cb.LogisticRegression(prior=cb.Normal()), normal_rows(1, 3000, 5), size=20, progress=False
+    )
     checks = [check for name in names for check in PARTS[name](arguments.seed)]
     for text, good in checks:
         print(f"    {'pass' if good else 'FAIL'}  {text}")

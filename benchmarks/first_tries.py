@@ -86,7 +86,7 @@ def by_adapter(adapt: Callable[[Any], Any], model: Any) -> Any:
 def linear_diamonds() -> Any:
     frame = from_r("ggplot2", "diamonds")[["carat", "depth", "table", "price"]]
     data = cb.open(frame, target="price")
-    model = cb.LinearRegression(intercept=True)
+    model = cb.LinearRegression(intercept=True, noise_sd=1.0, prior=cb.Normal())
     return cb.build(model, data, tol=TOL, seed=0, progress=False), data
 
 

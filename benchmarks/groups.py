@@ -39,7 +39,8 @@ def main() -> None:
     frame = _frame(rng, asked)
     effects = ("1", "x1") if asked.slopes else ("1",)
     model = cb.MixedRegression(
-        family=cb.LogisticRegression(), terms=[cb.GroupTerm(group="g", effects=effects)]
+        family=cb.LogisticRegression(prior=cb.Normal()),
+        terms=[cb.GroupTerm(group="g", effects=effects)],
     )
     rows = open_rows(frame, target="y")
     began = time.process_time()

@@ -24,7 +24,7 @@ from benchmarks.datasets import logistic
 
 import corebayes as cb
 
-MODEL = cb.LogisticRegression()
+MODEL = cb.LogisticRegression(prior=cb.Normal())
 BRANCHES = 4
 SHOWN = (1, 2, 3, 5, 10, 15, 20, 25, 30)
 

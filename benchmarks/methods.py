@@ -118,9 +118,9 @@ def _model_and_rows(name: str, folder: str | None) -> tuple[Any, Any]:
     if name == "gaussian":
         return cb.GaussianMean(1.0), datasets.gaussian(seed=0)
     if name == "flights":
-        return cb.LogisticRegression(), flights()[:2]
+        return cb.LogisticRegression(prior=cb.Normal()), flights()[:2]
     if name == "logistic":
-        return cb.LogisticRegression(), datasets.logistic(seed=0)
+        return cb.LogisticRegression(prior=cb.Normal()), datasets.logistic(seed=0)
     stored = datasets.data_folder(folder)
     if name == "rbf":
         features, y, settings = datasets.house_prices(stored, seed=0)

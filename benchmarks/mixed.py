@@ -89,11 +89,17 @@ def intercepts(
         g = groups(rng, num_rows, num_groups)
         eta = X @ (0.5 * rng.normal(size=p)) + 0.8 * rng.normal(size=num_groups)[g]
         learned: Any = None
-        model: Any = cb.LogisticRegression()
+        model: Any = cb.LogisticRegression(prior=cb.Normal())
         if family == "poisson":
-            model, y = cb.PoissonRegression(link="log"), rng.poisson(np.exp(0.4 * eta)) + 0.0
+            model, y = (
+                cb.PoissonRegression(link="log", prior=cb.Normal()),
+                rng.poisson(np.exp(0.4 * eta)) + 0.0,
+            )
         elif family == "gaussian":
-            model, learned = cb.LinearRegression(), cb.HalfNormal(1.0)
+            model, learned = (
+                cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()),
+                cb.HalfNormal(1.0),
+            )
             y = eta + 1.7 * rng.normal(size=num_rows)
         else:
             y = labels(rng, eta)
@@ -112,7 +118,7 @@ def slopes(seed: int) -> Case:
     eta = X @ [-0.5, 0.4, 0.3] + 0.7 * rng.normal(size=100)[g]
     eta += 0.4 * rng.normal(size=100)[g] * X[:, 1]
     terms = [cb.GroupTerm(group="g", effects=("1", "x1"))]
-    model = cb.MixedRegression(family=cb.LogisticRegression(), terms=terms)
+    model = cb.MixedRegression(family=cb.LogisticRegression(prior=cb.Normal()), terms=terms)
     X = np.column_stack([X, g])
     return Case(model, X, (*names, "g"), labels(rng, eta), Bar(900, 0.05, 30.0))
 
@@ -124,7 +130,7 @@ def crossed(seed: int) -> Case:
     g, h = groups(rng, len(X), 40), groups(rng, len(X), 40)
     eta = X @ [-0.5, 0.4, 0.3] + 0.7 * rng.normal(size=40)[g] + 0.5 * rng.normal(size=40)[h]
     terms = [cb.GroupTerm(group="g"), cb.GroupTerm(group="h")]
-    model = cb.MixedRegression(family=cb.LogisticRegression(), terms=terms)
+    model = cb.MixedRegression(family=cb.LogisticRegression(prior=cb.Normal()), terms=terms)
     X = np.column_stack([X, g, h])
     return Case(model, X, (*names, "g", "h"), labels(rng, eta), Bar(2000, 0.1, 60.0))
 

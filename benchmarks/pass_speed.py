@@ -75,7 +75,7 @@ def pass_of(name: str, X: np.ndarray, y: np.ndarray, draws: np.ndarray) -> Calla
     from corebayes.tangent.monte_carlo import MonteCarloSpace
 
     data = open_rows((X, y))
-    problem = Problem(cb.LogisticRegression().bind(data), data)
+    problem = Problem(cb.LogisticRegression(prior=cb.Normal()).bind(data), data)
     if name == "hermite":
         mean, factor = full_posterior(problem.model, data)
         hermite = HermiteSpace(problem.model.dim, 2, problem.model, mean, factor, 16)

@@ -83,11 +83,16 @@ def main() -> None:
     asked = parser.parse_args()
     X, y = counts(asked.seed, asked.rows)
     rows, dim = cb.open((X, y)), X.shape[1]
-    model, others = cb.PoissonRegression(), priors(X.shape[1], asked.seed)
+    model, others = (
+        cb.PoissonRegression(link="softplus", prior=cb.Normal()),
+        priors(X.shape[1], asked.seed),
+    )
     nested = [[k for k in range(dim) if k != gone] for gone in range(dim)]
     fit = full_posterior(model.bind(rows), rows)
     z = np.abs(fit.mean) / np.sqrt(np.diag(fit.factor @ fit.factor.T))
-    several: list[Any] = [cb.PoissonRegression(prior=p) for p in (others[0], *others[20:24])]
+    several: list[Any] = [
+        cb.PoissonRegression(prior=p, link="softplus") for p in (others[0], *others[20:24])
+    ]
     several += [cb.Variant(features=nested[k]) for k in np.argsort(-z)[:3]]
     for name, models, size in (
         ("one model", None, asked.size),
@@ -99,7 +104,7 @@ def main() -> None:
         print(f"built for {name}: {coreset.size} rows, {time.process_time() - began:.1f} CPU s")
         errors, seconds = [], 0.0
         for prior in others:
-            changed = changed_coreset(coreset, cb.PoissonRegression(prior=prior))
+            changed = changed_coreset(coreset, cb.PoissonRegression(prior=prior, link="softplus"))
             kl, spent = kl_of(changed, rows, asked.draws)
             errors.append(kl)
             seconds += spent

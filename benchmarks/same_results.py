@@ -114,29 +114,43 @@ def _files() -> dict[str, Any]:
         columns = {f"x{k}": X[:, k] for k in range(X.shape[1])}
         path = f"{folder}/rows.parquet"
         parquet.write_table(pyarrow.table({**columns, "y": y}), path, row_group_size=3000)
-        return _result(cb.LogisticRegression(), path, target="y", size=15)
+        return _result(cb.LogisticRegression(prior=cb.Normal()), path, target="y", size=15)
 
 
 CASES: dict[str, Callable[[], dict[str, Any]]] = {
-    "logistic": lambda: _result(cb.LogisticRegression(), _logistic(), size=15),
-    "logistic, many rows": lambda: _result(cb.LogisticRegression(), _logistic(60_000), size=15),
-    "logistic, tol": lambda: _result(cb.LogisticRegression(), _logistic(), tol=0.01),
-    "logistic, SparseVI": lambda: _result(
-        cb.LogisticRegression(), _logistic(1000, 3), size=12, method=cb.SparseVI()
+    "logistic": lambda: _result(cb.LogisticRegression(prior=cb.Normal()), _logistic(), size=15),
+    "logistic, many rows": lambda: _result(
+        cb.LogisticRegression(prior=cb.Normal()), _logistic(60_000), size=15
     ),
-    "poisson": lambda: _result(cb.PoissonRegression(link="log"), _poisson(), size=10),
-    "linear": lambda: _result(cb.LinearRegression(noise_sd=1.0), _linear(), size=15),
+    "logistic, tol": lambda: _result(
+        cb.LogisticRegression(prior=cb.Normal()), _logistic(), tol=0.01
+    ),
+    "logistic, SparseVI": lambda: _result(
+        cb.LogisticRegression(prior=cb.Normal()), _logistic(1000, 3), size=12, method=cb.SparseVI()
+    ),
+    "poisson": lambda: _result(
+        cb.PoissonRegression(link="log", prior=cb.Normal()), _poisson(), size=10
+    ),
+    "linear": lambda: _result(
+        cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()), _linear(), size=15
+    ),
     "linear, GIGA": lambda: _result(
-        cb.LinearRegression(noise_sd=1.0), _linear(), size=15, method=cb.GIGA()
+        cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()), _linear(), size=15, method=cb.GIGA()
     ),
     "gaussian mean": lambda: _result(cb.GaussianMean(), _linear()[0][:, :3], size=8),
     "gaussian mean, pursuit": lambda: _result(
         cb.GaussianMean(), _linear()[0][:, :3], size=8, method=cb.OrthogonalPursuit()
     ),
-    "student t": lambda: _result(cb.StudentTRegression(), _student(), size=15),
+    "student t": lambda: _result(
+        cb.StudentTRegression(df=4.0, scale=1.0, prior=cb.Normal()), _student(), size=15
+    ),
     "custom": lambda: _result(_custom(), _student(), size=12),
     "uniform": lambda: _result(
-        cb.LogisticRegression(), _logistic(), size=50, method=cb.Uniform(), certify=False
+        cb.LogisticRegression(prior=cb.Normal()),
+        _logistic(),
+        size=50,
+        method=cb.Uniform(),
+        certify=False,
     ),
     "parquet": _files,
 }

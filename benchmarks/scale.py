@@ -64,7 +64,11 @@ def build(rows: str, size: str = "100", memory: str = "") -> dict[str, Any]:
 
     began = time.process_time()
     coreset = cb.build(
-        cb.LogisticRegression(), rows, target="delayed", size=int(size), memory=memory or None
+        cb.LogisticRegression(prior=cb.Normal()),
+        rows,
+        target="delayed",
+        size=int(size),
+        memory=memory or None,
     )
     found = {"cpu": time.process_time() - began, "passes": coreset.provenance["passes"]}
     decoded = coreset.provenance.get("rows_decoded")
@@ -95,7 +99,7 @@ def passes(rows: str, engine: str) -> dict[str, Any]:
 
     with make_executor(engine) as executor:
         opened = cb.open(rows, target="delayed", executor=executor).check()
-        model = cb.LogisticRegression().with_names(opened.column_names)
+        model = cb.LogisticRegression(prior=cb.Normal()).with_names(opened.column_names)
         draws = np.random.default_rng(0).normal(size=(100, model.dim))
         seconds: list[float] = []
         for _ in range(4):

@@ -105,7 +105,11 @@ def sets(folder: Path, update: Any, geometry: Any, limit: float, judge_kl: bool)
     good = True
     for name in datasets.LOGISTIC + datasets.POISSON:
         X, y = datasets.regression(folder, name)
-        model = cb.LogisticRegression() if name in datasets.LOGISTIC else cb.PoissonRegression()
+        model = (
+            cb.LogisticRegression(prior=cb.Normal())
+            if name in datasets.LOGISTIC
+            else cb.PoissonRegression(link="softplus", prior=cb.Normal())
+        )
         data = open_rows((X, y))
         problem = Problem(model.bind(data), data)
         method = cb.SparseVI(update=update, geometry=geometry, num_iterations=100)

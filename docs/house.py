@@ -128,7 +128,7 @@ def measured_walk() -> list[tuple[str, int]]:
         table = pyarrow.table({**columns, "y": y})
         parquet.write_table(table, f"{folder}/rows.parquet", row_group_size=10_000)
         rows = cb.open(f"{folder}/rows.parquet", target="y")
-        coreset = cb.build(cb.LogisticRegression(), rows, size=20, seed=0)
+        coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=20, seed=0)
         built = rows.meter.rows_decoded
         cb.certify(coreset, rows, draws=200)
         stages = coreset.provenance["stages"]

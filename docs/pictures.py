@@ -56,7 +56,7 @@ def logistic_rows(num_rows: int, coefficients: list[float], seed: int) -> tuple[
 def draw_rows(figure: Figure) -> None:
     """All rows and the few that are kept; the posteriors of all, of these, and of a subsample."""
     X, y = logistic_rows(20_000, [1.0, -0.6], seed=1)
-    data, model = open_rows((X, y)), cb.LogisticRegression()
+    data, model = open_rows((X, y)), cb.LogisticRegression(prior=cb.Normal())
     coreset = cb.build(model, data, size=7, seed=0)
     uniform = cb.build(model, data, size=7, seed=3, method=cb.Uniform())
     left, right = figure.subplots(1, 2)
@@ -149,7 +149,7 @@ def draw_temperatures(figure: Figure) -> None:
     X, y = logistic_rows(20_000, [1.6, -1.0], seed=1)
     axes = figure.subplots(1, 2)
     data = open_rows((X, y))
-    model = cb.LogisticRegression().bind(data)
+    model = cb.LogisticRegression(prior=cb.Normal()).bind(data)
     rows = data.take(np.arange(0, data.num_rows))
     temperatures = [0.0, *(4.0**-k for k in range(6, -1, -1))]
     shades = matplotlib.colormaps["Blues"](np.linspace(0.25, 0.95, len(temperatures)))
@@ -182,7 +182,7 @@ def draw_temperatures(figure: Figure) -> None:
 def draw_size(figure: Figure) -> None:
     """KL by size: the coreset against subsamples, on 100,000 generated rows."""
     data = open_rows(logistic_rows(100_000, [0.5, -1.0, 0.3, 0.0, 0.8, -0.4], seed=0))
-    model = cb.LogisticRegression()
+    model = cb.LogisticRegression(prior=cb.Normal())
     sizes = [7, 10, 14, 20, 28, 40, 60]
     ours = cb.build_path(model, data, sizes=sizes, seed=0)
     kls = [cb.diagnostics.laplace_kl(coreset, data) for coreset in ours]

@@ -61,7 +61,7 @@ def logistic(num_rows: int = 200, dim: int = 3, seed: int = 0) -> tuple[Model, D
     X = rng.normal(size=(num_rows, dim))
     y = coins(rng, X @ np.linspace(-1.0, 2.0, dim))
     data = open_rows((X, y.astype(float)))
-    return LogisticRegression().bind(data), data
+    return LogisticRegression(prior=Normal()).bind(data), data
 
 
 def near(

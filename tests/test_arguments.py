@@ -11,7 +11,7 @@ import corebayes as cb
 
 X = np.random.default_rng(0).normal(size=(200, 2))
 ROWS = (X, X @ [1.0, -1.0])
-CORESET = cb.build(cb.LinearRegression(), ROWS, size=6)
+CORESET = cb.build(cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()), ROWS, size=6)
 
 SKIPPED = {
     "Certificate",
@@ -97,9 +97,11 @@ def test_sentences_of_classes(make, words):
 
 
 CALLS = {
-    "build": lambda **more: cb.build(cb.LinearRegression(), ROWS, **{"size": 5, **more}),
+    "build": lambda **more: cb.build(
+        cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()), ROWS, **{"size": 5, **more}
+    ),
     "build_path": lambda **more: cb.build_path(
-        cb.LinearRegression(), ROWS, **{"sizes": [5], **more}
+        cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()), ROWS, **{"sizes": [5], **more}
     ),
     "certify": lambda **more: cb.certify(CORESET, ROWS, **more),
     "sample": lambda **more: cb.sample(CORESET, **more),
@@ -139,7 +141,7 @@ def test_arguments_of_every_function(call, argument, value):
     [
         (cb.LogisticRegression, r"write LogisticRegression\(\), with parentheses"),
         ("logistic", r"model must be one such as LogisticRegression\(\)"),
-        ((cb.LogisticRegression(), None), "gives first of its pair"),
+        ((cb.LogisticRegression(prior=cb.Normal()), None), "gives first of its pair"),
     ],
 )
 def test_what_is_no_model_is_said(model, words):

@@ -35,11 +35,11 @@ def rows():
 )
 def test_bad_arguments(rows, arguments, error, words):
     with pytest.raises(error, match=words.replace(".", r"\.")):
-        cb.build(cb.LogisticRegression(), rows, **arguments)
+        cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, **arguments)
 
 
 def test_reaches_the_size_and_says_so(rows):
-    coreset = cb.build(cb.LogisticRegression(), rows, size=7, method=cb.SparseVI())
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=7, method=cb.SparseVI())
     assert coreset.size == 7 and coreset.reason == "reached size 7"
     kls = [entry["kl"] for entry in coreset.trace]
     assert kls[-1] < kls[0]
@@ -47,14 +47,14 @@ def test_reaches_the_size_and_says_so(rows):
 
 
 def test_tolerance_is_certified_on_fresh_draws(rows):
-    coreset = cb.build(cb.LogisticRegression(), rows, tol=0.05)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, tol=0.05)
     assert coreset.reason == f"certified KL(π_w ‖ π) ≤ 0.05, twice, with {coreset.size} rows"
     certificate = cb.certify(coreset, rows, seed=99, tol=0.05)
     assert certificate.reverse_kl.value < 0.05
 
 
 def test_time_limit(rows):
-    coreset = cb.build(cb.LogisticRegression(), rows, size=200, max_time=1e-9)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=200, max_time=1e-9)
     assert len(coreset.trace) == 1 and coreset.reason == "time limit of 1e-09 s"
 
 
@@ -74,16 +74,18 @@ class Interrupting(Construction):
 
 
 def test_interrupt_returns_the_coreset_so_far(rows):
-    coreset = cb.build(cb.LogisticRegression(), rows, size=50, method=Interrupting(6))
+    coreset = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()), rows, size=50, method=Interrupting(6)
+    )
     assert coreset.size == 6 and coreset.reason == "interrupted"
     with pytest.raises(KeyboardInterrupt):
-        cb.build(cb.LogisticRegression(), rows, size=50, method=Interrupting(0))
+        cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=50, method=Interrupting(0))
 
 
 def test_quiet_when_not_a_terminal_and_a_bar_on_request(rows, capsys):
-    cb.build(cb.LogisticRegression(), rows, size=5)
+    cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=5)
     assert capsys.readouterr() == ("", "")
-    cb.build(cb.LogisticRegression(), rows, size=5, progress=True)
+    cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=5, progress=True)
     out, err = capsys.readouterr()
     assert out == "" and "5/5 rows" in err and "rows/s" in err and "KL" in err
 
@@ -107,13 +109,19 @@ def test_bad_rows_are_named_or_dropped(rows, column):
     X, y = rows[0].copy(), rows[1]
     X[37, column] = np.nan
     with pytest.raises(ValueError, match=r"row 37.*column"):
-        cb.build(cb.LogisticRegression(), (X, y), size=10)
+        cb.build(cb.LogisticRegression(prior=cb.Normal()), (X, y), size=10)
     with pytest.warns(UserWarning, match="1 of 300 rows"):
         dropped = cb.build(
-            cb.LogisticRegression(), (X, y), size=10, on_bad="drop", method=cb.SparseVI()
+            cb.LogisticRegression(prior=cb.Normal()),
+            (X, y),
+            size=10,
+            on_bad="drop",
+            method=cb.SparseVI(),
         )
     keep = np.arange(300) != 37
-    without = cb.build(cb.LogisticRegression(), (X[keep], y[keep]), size=10, method=cb.SparseVI())
+    without = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()), (X[keep], y[keep]), size=10, method=cb.SparseVI()
+    )
     assert np.array_equal(dropped.indices, np.arange(300)[keep][without.indices])
     assert np.allclose(dropped.weights, without.weights, rtol=1e-6)
     assert dropped.total_count == 299
@@ -123,7 +131,7 @@ def test_rank_deficient_designs_warn_once_and_work(rows):
     X, y = rows
     X = np.column_stack([X, X[:, 1], np.ones(300), np.ones(300)])
     with pytest.warns(UserWarning) as warned:
-        coreset = cb.build(cb.LogisticRegression(), (X, y), size=30)
+        coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), (X, y), size=30)
     assert len(warned) == 1
     assert np.all(np.isfinite(coreset.weights))
 
@@ -137,7 +145,7 @@ def test_a_user_construction_needs_only_init_and_step(rows):
             points = problem.points(np.arange(state.size), np.ones(state.size))
             return state._replace(points=points), Info(None, "done")
 
-    coreset = cb.build(cb.LogisticRegression(), rows, size=4, method=FirstRows())
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=4, method=FirstRows())
     assert np.array_equal(coreset.indices, [0, 1, 2, 3])
 
 
@@ -149,6 +157,6 @@ def test_permuted_rows_and_one_ulp_change_no_verdict():
     variants = [(X, y), (np.nextafter(X, np.inf), y), (X[order], y[order])]
     certificates = []
     for variant in variants:
-        coreset = cb.build(cb.LogisticRegression(), variant, size=12)
+        coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), variant, size=12)
         certificates.append(cb.certify(coreset, variant))
     assert [certificate.certified for certificate in certificates] == [True, True, True]

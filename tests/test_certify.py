@@ -145,7 +145,7 @@ class TestEstimates:
         X = rng.normal(size=(2000, 3))
         y = (rng.uniform(size=2000) < 1.0 / (1.0 + np.exp(-X @ [1.0, -0.5, 0.2]))).astype(float)
         for size in (15, 30):
-            coreset = build(LogisticRegression(), (X, y), size=size, seed=2)
+            coreset = build(LogisticRegression(prior=Normal()), (X, y), size=size, seed=2)
             found = certify(coreset, (X, y), seed=0)
             assert found.certified and found.reverse_kl.value < 1e-5
             assert found.reverse_kl.standard_error > 0.0
@@ -423,7 +423,7 @@ class TestSeveralModes:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(300, 2))
         data = open_rows((X, X @ [1.0, -2.0] + rng.standard_t(4.0, size=300)))
-        model = StudentTRegression().bind(data)
+        model = StudentTRegression(df=4.0, scale=1.0, prior=Normal()).bind(data)
         everything = weighted(model, data, np.arange(300), 1.0)
         assert certify(everything, data, draws=200).certified
 

@@ -54,7 +54,7 @@ def call(folder, capsys):
     return call
 
 
-BUILD = "--model logistic --intercept --size 8 --seed 3 --out coreset.parquet"
+BUILD = "--model logistic --intercept --prior-sd 1 --size 8 --seed 3 --out coreset.parquet"
 SOURCES = {
     "rows.parquet": "--target y --features a,b --counts n",
     "rows.csv": "--target y --counts n",
@@ -68,7 +68,7 @@ def test_build_writes_the_coreset_that_the_library_builds(call, table, source):
     code, out, err = call(f"build {source} {SOURCES[source]} {BUILD}")
     assert (code, err) == (0, "")
     assert f"8 of {NUM_ROWS} rows" in out and "coreset.parquet" in out
-    model = cb.LogisticRegression(intercept=True)
+    model = cb.LogisticRegression(intercept=True, prior=cb.Normal())
     expected = cb.build(model, table, target="y", counts="n", size=8, seed=3)
     written = cb.load("coreset.parquet")
     assert np.array_equal(written.indices, expected.indices)
@@ -253,7 +253,7 @@ def test_every_model_has_a_name_and_takes_its_options(name):
         "student-t": {"noise_sd": 2.0, "df": 7.0},
         "negative-binomial": {"dispersion": 0.5},
     }.get(name, {})
-    model = make_model(name, ModelOptions(prior_sd=3.0, intercept=False, **options))
+    model = make_model(name, ModelOptions(prior=cb.Normal(0.0, 3.0), intercept=False, **options))
     X = np.arange(1.0, 7.0).reshape(3, 2) ** 2
     y = np.array([0.4, 0.2, 0.7] if getattr(model, "measured", False) else [1.0, 0.0, 1.0])
     bound = model.bind(open_rows(X if name == "gaussian-mean" else (X, y)))
@@ -264,7 +264,8 @@ def test_every_model_has_a_name_and_takes_its_options(name):
         "gaussian-mean": lambda: np.allclose(bound.covariance, 4.0 * np.eye(2)),
         "student-t": lambda: (bound.scale, bound.df) == (2.0, 7.0),
         "negative-binomial": lambda: bound.dispersion == 0.5,
-        "poisson": lambda: bound.link == "softplus",
+        "poisson": lambda: bound.link == "log",
+        "poisson-softplus": lambda: bound.link == "softplus",
         "poisson-log": lambda: bound.link == "log",
     }
     assert given.get(name, lambda: True)()

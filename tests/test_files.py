@@ -44,7 +44,7 @@ INDICES = np.array([41, 7, 19])
 
 def make_coreset(model=None, data=None, **changes) -> Coreset:
     data = open_rows((FEATURES, LABELS), counts=np.arange(50)) if data is None else data
-    model = LogisticRegression(intercept=True) if model is None else model
+    model = LogisticRegression(intercept=True, prior=Normal()) if model is None else model
     coreset = Coreset(
         indices=INDICES,
         weights=np.array([0.1, 1e-300, 123456.789]),
@@ -124,10 +124,10 @@ def test_round_trip_through_the_methods_of_a_coreset(tmp_path):
     [
         LinearRegression(noise_sd=0.3, prior=Normal(1.5, 2.0)),
         LogisticRegression(prior=Normal(np.arange(3.0), np.diag([1.0, 2.0, 3.0]))),
-        PoissonRegression(link="softplus"),
-        PoissonRegression(link="log", intercept=True),
-        StudentTRegression(scale=0.5),
-        NegativeBinomialRegression(),
+        PoissonRegression(link="softplus", prior=Normal()),
+        PoissonRegression(link="log", intercept=True, prior=Normal()),
+        StudentTRegression(scale=0.5, df=4.0, prior=Normal()),
+        NegativeBinomialRegression(dispersion=1.0, prior=Normal()),
     ],
     ids=repr,
 )
@@ -277,9 +277,12 @@ def test_model_given_must_be_of_the_saved_kind(tmp_path):
     with pytest.raises(
         ValueError, match="for a LogisticRegression with 4 parameters, not for a Po"
     ):
-        load(path, model=PoissonRegression(intercept=True).bind(data))
+        load(
+            path,
+            model=PoissonRegression(intercept=True, link="softplus", prior=Normal()).bind(data),
+        )
     with pytest.raises(ValueError, match="with 4 parameters, not for a LogisticRegression with 3"):
-        load(path, model=LogisticRegression().bind(data))
+        load(path, model=LogisticRegression(prior=Normal()).bind(data))
 
 
 def test_a_family_of_ones_own_must_be_given_again(tmp_path):

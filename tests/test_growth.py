@@ -21,7 +21,7 @@ def rows():
     return X, coins(rng, X @ [1.0, -2.0, 0.5, 0.1])
 
 
-MODEL = cb.LogisticRegression()
+MODEL = cb.LogisticRegression(prior=cb.Normal())
 
 
 def test_sparse_vi_goes_on_where_it_was(rows):

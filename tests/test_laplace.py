@@ -58,7 +58,7 @@ def test_a_conjugate_model_is_exact():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     y = X @ [1.0, -2.0] + 0.7 * rng.normal(size=300)
-    model = cb.LinearRegression(noise_sd=0.7)
+    model = cb.LinearRegression(noise_sd=0.7, prior=cb.Normal())
     found = cb.laplace(model, (X, y))
     coreset = cb.build(model, (X, y), size=6)
     assert found.attrs["pareto_k"] == 0.0

@@ -50,7 +50,9 @@ def test_a_step_is_given_up_and_the_state_before_it_returned():
     X = rng.normal(size=(2000, 2))
     y = (rng.uniform(size=2000) < 0.5).astype(float)
     began = time.perf_counter()
-    coreset = cb.build(cb.LogisticRegression(), (X, y), size=20, method=Endless(), max_time=1.0)
+    coreset = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()), (X, y), size=20, method=Endless(), max_time=1.0
+    )
     assert 1.0 <= time.perf_counter() - began < 10.0
     assert coreset.reason == "time limit of 1 s" and 0 < coreset.size <= 20
     np.testing.assert_allclose(coreset.weights.sum(), 2000.0)
@@ -60,7 +62,11 @@ def test_draws_that_take_long_are_given_up_too():
     X = np.random.default_rng(0).normal(size=(100, 2))
     began = time.perf_counter()
     coreset = cb.build(
-        cb.LinearRegression(), (X, X[:, 0]), size=20, method=EndlessDraws(), max_time=1.0
+        cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()),
+        (X, X[:, 0]),
+        size=20,
+        method=EndlessDraws(),
+        max_time=1.0,
     )
     assert 1.0 <= time.perf_counter() - began < 10.0
     assert coreset.reason == "time limit of 1 s" and coreset.size > 0
@@ -101,5 +107,7 @@ def test_a_nuts_run_is_ended_too_and_the_clock_is_put_back():
 def test_certificates_within_a_build_keep_to_it():
     X = np.random.default_rng(0).normal(size=(2000, 3))
     began = time.perf_counter()
-    coreset = cb.build(cb.LogisticRegression(), (X, (X[:, 0] > 0.0) * 1.0), tol=1e-9, max_time=1.5)
+    coreset = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()), (X, (X[:, 0] > 0.0) * 1.0), tol=1e-9, max_time=1.5
+    )
     assert coreset.size and time.perf_counter() - began < 6.0

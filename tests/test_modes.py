@@ -264,3 +264,23 @@ def test_corrected_draws_visit_the_modes_that_a_coreset_lost(seed: int) -> None:
     assert exactly.posterior.attrs["surrogate"] == "modes of all rows"
     with pytest.raises(ValueError, match="a mode near θ"):
         cb.correct(case.coreset, case.rows, method="psis", seed=seed)
+
+
+def test_a_mode_with_next_to_nothing_counts_where_the_full_posterior_has_nothing() -> None:
+    """0.0005 of π_w lies where π is lower by 300 nats: KL is 0.15."""
+
+    def log_likelihood(draws: np.ndarray, block: Any) -> np.ndarray:
+        theta = draws[:, 0]
+        two = np.logaddexp(
+            np.log(0.9995) - 0.5 * np.square(theta),
+            np.log(0.0005 / 0.3) - 0.5 * np.square((theta - 10.0) / 0.3),
+        )
+        none = -300.0 * np.exp(-np.square(theta - 10.0) / 8.0)
+        return np.where(block.X == 0.0, two, none)
+
+    data = open_rows(np.array([[0.0], [1.0]]))
+    model = CustomModel(log_likelihood, lambda draws: -0.5 * np.square(draws[:, 0] / 20.0), 1)
+    coreset = weighted(model.bind(data), data, [0], [1.0])
+    for seed in range(3):
+        certificate = certify(coreset, data, tol=0.05, seed=seed)
+        assert not certificate.certified and certificate.num_modes == 2

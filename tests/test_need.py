@@ -21,7 +21,7 @@ def logistic(num_rows, dim=3, seed=0):
 
 def problem(rows, model=None):
     rows = cb.open(rows)
-    return Problem((model or cb.LogisticRegression()).bind(rows), rows)
+    return Problem((model or cb.LogisticRegression(prior=cb.Normal())).bind(rows), rows)
 
 
 def test_a_million_rows_need_one_and_a_hundred_do_not():
@@ -57,12 +57,12 @@ def test_a_slow_model_is_asked_once():
 
 def test_one_line_is_said_and_the_build_goes_on(caplog):
     with caplog.at_level(logging.INFO, logger="corebayes"):
-        coreset = cb.build(cb.LogisticRegression(), logistic(80), size=9)
+        coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), logistic(80), size=9)
     (line,) = [r.getMessage() for r in caplog.records if r.fields["event"] == "need"]
     assert coreset.size and line.startswith("80 rows and 3 parameters: NUTS on all rows")
     caplog.clear()
     with caplog.at_level(logging.INFO, logger="corebayes"):
-        cb.build(cb.LogisticRegression(), logistic(60_000), size=9)
+        cb.build(cb.LogisticRegression(prior=cb.Normal()), logistic(60_000), size=9)
     assert not [r for r in caplog.records if r.fields["event"] == "need"]
 
 
@@ -73,7 +73,9 @@ def test_laplace_is_named_where_it_would_do():
 
 def test_a_tolerance_that_is_not_reached_warns():
     with pytest.warns(cb.ToleranceWarning, match=r"tol=1e-12 was not reached: the 5 rows"):
-        coreset = cb.build(cb.LogisticRegression(), logistic(2000), size=5, tol=1e-12)
+        coreset = cb.build(
+            cb.LogisticRegression(prior=cb.Normal()), logistic(2000), size=5, tol=1e-12
+        )
     assert coreset.size == 5
 
 

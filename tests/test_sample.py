@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import corebayes
-from corebayes.models import CustomModel, LinearRegression
+from corebayes.models import CustomModel, LinearRegression, Normal
 from corebayes.rows import open_rows
 from corebayes.sample import sample
 from corebayes.samplers.exact import Exact
@@ -100,7 +100,7 @@ def test_columns_name_the_parameters() -> None:
     rng = np.random.default_rng(0)
     frame = pandas.DataFrame(rng.normal(size=(30, 4)), columns=["age", "km/h", "draw", "y"])
     data = open_rows(frame, target="y")
-    model = LinearRegression(noise_sd=1.0, intercept=True).bind(data)
+    model = LinearRegression(noise_sd=1.0, intercept=True, prior=Normal()).bind(data)
     trace = sample(near(model, data), draws=20, chains=1, tune=50)
     assert set(trace.posterior.data_vars) == {"age", "km_h", "draw_", "intercept"}
     assert trace.posterior["km_h"].dims == ("chain", "draw")

@@ -50,7 +50,7 @@ def test_functions_of_columns_stay_and_plain_rows_have_names():
     shown = cb.build(model, rows, size=5, method=cb.Uniform()).to_frame()
     assert list(shown) == ["row_id", "weight", "log(distance)", "late"]
     plain = cb.build(
-        cb.LogisticRegression(),
+        cb.LogisticRegression(prior=cb.Normal()),
         frame[["distance", "late"]],
         target="late",
         size=5,
@@ -65,7 +65,7 @@ def test_certify_needs_no_names_again(tmp_path):
     frame = frame.assign(unused=1.0, n=counts)[["unused", "n", "late", "month", "distance"]]
     frame.to_parquet(tmp_path / "rows.parquet")
     coreset = cb.build(
-        cb.LogisticRegression(intercept=True),
+        cb.LogisticRegression(intercept=True, prior=cb.Normal()),
         frame,
         target="late",
         features=["distance", "month"],
@@ -115,7 +115,11 @@ def test_notebooks_show_escaped_text_and_no_script():
     frame = flights().rename(columns={"distance": "<script>alert(1)</script>"})
     name = "<script>alert(1)</script>"
     coreset = cb.build(
-        cb.LogisticRegression(), frame[[name, "late"]], target="late", size=9, method=cb.Uniform()
+        cb.LogisticRegression(prior=cb.Normal()),
+        frame[[name, "late"]],
+        target="late",
+        size=9,
+        method=cb.Uniform(),
     )
     certificate = cb.certify(coreset, frame, draws=100)
     for shown in (coreset, certificate, coreset.model):
@@ -132,7 +136,7 @@ def test_plots_have_the_weights():
     pytest.importorskip("matplotlib").use("agg")
     frame = flights()
     coreset = cb.build(
-        cb.LogisticRegression(),
+        cb.LogisticRegression(prior=cb.Normal()),
         frame[["distance", "month", "late"]],
         target="late",
         size=9,

@@ -50,8 +50,8 @@ class _Behind:
     total_count: float = 0.0
     num_dropped: int = 0
     checked: bool = False
-    asked: set[Any] = field(default_factory=set[Any])
-    """Keys of the models' questions that were answered well."""
+    asked: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    """What models' questions concluded, by key."""
     wanted: Indices = field(default_factory=no_rows)
     kept: Kept | None = None
 
@@ -174,24 +174,26 @@ class Rows:
             else:
                 names = self.column_names, self.target_name
                 found = self._scan(Checking(*names, behind.wanted, question))
-                self._conclude(found)
-                answer = found.more
+                answer = self._conclude(found)
         if question is not None:
-            question.conclude(answer, self.target_name)
-            behind.asked.add(question.key)
+            behind.asked[question.key] = question.conclude(answer, self.target_name)
         return self
 
-    def _conclude(self, found: Found) -> None:
+    def learn(self, question: RowCheck) -> Any:
+        """What a model's question concludes, asked as in `check`."""
+        return self.check(question)._behind.asked[question.key]
+
+    def _conclude(self, found: Found) -> Any:
         behind = self._behind
         bad = conclude(found, behind.on_bad)
-        if bad.size:
-            behind.table = behind.table.without(bad)
+        behind.table = behind.table.without(bad) if bad.size else behind.table
         behind.num_dropped = int(bad.size)
         exact = getattr(behind.table, "total_count", None)
         behind.total_count = found.total_count if exact is None else exact
         behind.wanted, behind.checked = no_rows(), True
         if behind.kept is not None:
             behind.kept.points = joined(self.template, found.kept)
+        return found.more
 
     def ask(self, query: Query[Answer], numbers: Indices | None = None) -> Answer:
         """The answer of all rows, or of the given sorted row numbers. Cost: one pass over them."""
@@ -200,9 +202,8 @@ class Rows:
         self.meter.ask(self.num_rows if numbers is None else numbers.size)
         kept = self._behind.kept
         if numbers is not None and kept is not None and kept.holds(numbers):
-            rows = query.block_rows
-            if self.budget is not None:
-                rows = self.budget.block_rows(query, self._table)
+            budget, rows = self.budget, query.block_rows
+            rows = rows if budget is None else budget.block_rows(query, self._table)
             return kept.answer(query, numbers, rows)
         return self._scan(query, numbers)
 

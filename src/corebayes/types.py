@@ -110,6 +110,10 @@ class Data(Protocol):
         if it is still to come; see `corebayes.rows.RowCheck`."""
         ...
 
+    def learn(self, question: Any) -> Any:
+        """What the question concludes, asked as in `check`."""
+        ...
+
     def take(self, numbers: Indices) -> Block:
         """The rows with these numbers, in this order."""
         ...

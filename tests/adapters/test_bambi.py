@@ -86,4 +86,4 @@ def test_what_bambi_would_get_wrong_is_refused():
     with pytest.raises(ValueError, match="centres the predictors"):
         to_bambi(weighted(model, data, [1, 5, 22], [20.0, 20.0, 20.0]))
     with pytest.raises(TypeError, match="LogisticRegression does not know its Bambi model"):
-        to_bambi(weighted(cb.LogisticRegression(), data, [0], [1.0]))
+        to_bambi(weighted(cb.LogisticRegression(prior=cb.Normal()), data, [0], [1.0]))

@@ -38,7 +38,7 @@ PRIOR = cb.Normal([0.1, -0.2, 0.3], [[2.0, 0.5, 0.0], [0.5, 1.0, 0.1], [0.0, 0.1
 REGRESSIONS = {
     "logistic": (cb.LogisticRegression(prior=PRIOR), "binary"),
     "poisson-log": (cb.PoissonRegression(prior=PRIOR, link="log"), "count"),
-    "poisson-softplus": (cb.PoissonRegression(prior=PRIOR), "count"),
+    "poisson-softplus": (cb.PoissonRegression(prior=PRIOR, link="softplus"), "count"),
     "linear": (cb.LinearRegression(prior=PRIOR, noise_sd=0.7), "real"),
     "student-t": (cb.StudentTRegression(prior=PRIOR, df=3.0, scale=0.6), "heavy"),
     "negative-binomial": (cb.NegativeBinomialRegression(prior=PRIOR, dispersion=0.4), "count"),
@@ -152,7 +152,9 @@ def test_named_coefficients_keep_their_names():
     rows = make_rows(23)
     frame = pandas.DataFrame(rows["X"], columns=["age", "height", "y0"]).assign(y=rows["binary"])
     data = open_rows(frame, target="y")
-    coreset = weighted(cb.LogisticRegression(intercept=True).bind(data), data, ROWS, WEIGHTS)
+    coreset = weighted(
+        cb.LogisticRegression(intercept=True, prior=cb.Normal()).bind(data), data, ROWS, WEIGHTS
+    )
     seeded = numpyro.handlers.seed(to_numpyro(coreset), 0)
     with jax.enable_x64(True):
         trace = numpyro.handlers.trace(seeded).get_trace()
@@ -216,7 +218,7 @@ def test_numpyro_and_pymc_sample_the_same_posterior():
     """The point of handing over: their own samplers, our posterior."""
     rows = make_rows(400)
     data = open_rows((rows["X"], rows["binary"]))
-    coreset = cb.build(cb.LogisticRegression(), data, size=30, seed=0)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), data, size=30, seed=0)
     ours = cb.sample(coreset, draws=1000, chains=2, seed=1).posterior["beta"].values
     with jax.enable_x64(True):
         kernel = numpyro.infer.NUTS(to_numpyro(coreset))

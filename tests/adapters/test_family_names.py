@@ -81,13 +81,13 @@ def test_a_formula_knows_the_name(name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "binomial"])
 def test_the_command_line_knows_it_too(name):
-    model = make_model(name, ModelOptions(prior_sd=2.0, intercept=False))
+    model = make_model(name, ModelOptions(prior=cb.Normal(0.0, 2.0), intercept=False))
     assert type(model) is NAMES[name]
 
 
 def test_gaussian_is_a_regression_everywhere():
-    assert type(make_model("gaussian", ModelOptions(2.0, False))) is cb.LinearRegression
-    assert type(make_model("gaussian-mean", ModelOptions(2.0, False))) is cb.GaussianMean
+    assert type(make_model("gaussian", ModelOptions(None, False))) is cb.LinearRegression
+    assert type(make_model("gaussian-mean", ModelOptions(None, False))) is cb.GaussianMean
 
 
 def test_trials_and_censored_times_are_of_the_formula():

@@ -82,7 +82,7 @@ def test_families_options_counts_and_truths(frame):
     )
     assert model.link == "log" and data.column_names == ("x1",)
     assert data.total_count == frame["times"].sum()
-    own = cb.StudentTRegression(df=3.0, scale=0.5)
+    own = cb.StudentTRegression(df=3.0, scale=0.5, prior=cb.Normal())
     model, data = from_formula("x2 ~ x1*g", frame, family=own)
     assert model is own and len(data.column_names) == 6
     truth = frame.assign(y=frame["y"] == 1)
@@ -101,7 +101,9 @@ def test_what_is_wrong_is_named(frame):
     with pytest.raises(ValueError, match=r"needs numbers or two levels, .* g\[north\] ~ "):
         from_formula("g ~ x1", frame)
     with pytest.raises(ValueError, match="without intercept=True"):
-        from_formula("y ~ x1", frame, family=cb.LogisticRegression(intercept=True))
+        from_formula(
+            "y ~ x1", frame, family=cb.LogisticRegression(intercept=True, prior=cb.Normal())
+        )
     with pytest.raises(TypeError, match="pass a pandas or polars frame"):
         from_formula("y ~ x1", np.zeros((3, 2)))
     holes = frame.astype({"g": object}).reset_index(drop=True)

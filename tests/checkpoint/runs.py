@@ -34,7 +34,7 @@ def run(folder: Path, num_workers: int, *, checkpoint: bool = True) -> None:
         if num_workers:
             options["executor"] = _Told(executor, folder)
         coreset = cb.build(
-            cb.LogisticRegression(),
+            cb.LogisticRegression(prior=cb.Normal()),
             (folder / "X.npy", folder / "y.npy"),
             size=5,
             method=cb.SparseVI(geometry=cb.MonteCarlo(num_draws=50)),

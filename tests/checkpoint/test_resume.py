@@ -87,7 +87,9 @@ def test_every_construction_is_rebuilt_from_its_answers_alone(case, method, tmp_
 
 def test_a_path_is_rebuilt_too(rows, tmp_path, no_passes):
     def call():
-        return cb.build_path(cb.LogisticRegression(), rows, sizes=[4, 9], checkpoint=tmp_path)
+        return cb.build_path(
+            cb.LogisticRegression(prior=cb.Normal()), rows, sizes=[4, 9], checkpoint=tmp_path
+        )
 
     first = call()
     no_passes()
@@ -173,7 +175,11 @@ def test_many_answers_move_to_files_that_are_written_once(rows, tmp_path, monkey
 
     def call():
         return cb.build(
-            cb.LogisticRegression(), rows, size=5, method=cb.SparseVI(), checkpoint=tmp_path
+            cb.LogisticRegression(prior=cb.Normal()),
+            rows,
+            size=5,
+            method=cb.SparseVI(),
+            checkpoint=tmp_path,
         )
 
     first = call()
@@ -192,7 +198,11 @@ def test_a_damaged_file_of_older_answers_costs_only_what_comes_after(
 
     def call():
         return cb.build(
-            cb.LogisticRegression(), rows, size=5, method=cb.SparseVI(), checkpoint=tmp_path
+            cb.LogisticRegression(prior=cb.Normal()),
+            rows,
+            size=5,
+            method=cb.SparseVI(),
+            checkpoint=tmp_path,
         )
 
     first = call()
@@ -251,7 +261,7 @@ class Renamed(cb.LogisticRegression):
 )
 def test_another_run_is_refused_by_name(rows, tmp_path, change, words):
     given = {
-        "model": cb.LogisticRegression(),
+        "model": cb.LogisticRegression(prior=cb.Normal()),
         "data": rows,
         "size": 10,
         "method": cb.SparseVI(),
@@ -270,19 +280,19 @@ def test_another_run_is_refused_by_name(rows, tmp_path, change, words):
 
 def test_another_version_is_refused(rows, tmp_path, monkeypatch):
     call = {"size": 5, "checkpoint": tmp_path, "method": cb.Uniform()}
-    cb.build(cb.LogisticRegression(), rows, **call)
+    cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, **call)
     monkeypatch.setattr("corebayes.checkpoint.identity.__version__", "99.0")
     with pytest.raises(CheckpointError, match=r"corebayes was .* and is 99\.0"):
-        cb.build(cb.LogisticRegression(), rows, **call)
+        cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, **call)
 
 
 def test_permuted_columns_of_a_table_are_refused(rows, tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(rows[0], columns=["a", "b", "c"]).assign(y=rows[1])
     call = {"target": "y", "size": 5, "checkpoint": tmp_path, "method": cb.Uniform()}
-    cb.build(cb.LogisticRegression(), frame, **call)
+    cb.build(cb.LogisticRegression(prior=cb.Normal()), frame, **call)
     with pytest.raises(CheckpointError, match=r"a, b, c and is .*b, a, c"):
-        cb.build(cb.LogisticRegression(), frame[["b", "a", "c", "y"]], **call)
+        cb.build(cb.LogisticRegression(prior=cb.Normal()), frame[["b", "a", "c", "y"]], **call)
 
 
 def test_a_function_that_changed_is_noticed_by_its_values(rows, tmp_path):
@@ -306,7 +316,7 @@ def test_a_full_disk_at_any_write_costs_only_the_checkpoint(
     rows, tmp_path, monkeypatch, operation, nth
 ):
     call = {"size": 4, "method": cb.SparseVI(), "checkpoint": tmp_path}
-    plain = cb.build(cb.LogisticRegression(), rows, size=4, method=cb.SparseVI())
+    plain = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=4, method=cb.SparseVI())
     monkeypatch.setattr(journal, "SHARE_OF_TIME", 0.0)
     done = getattr(os, operation)
     calls = [0]
@@ -321,11 +331,11 @@ def test_a_full_disk_at_any_write_costs_only_the_checkpoint(
     with monkeypatch.context() as patch:
         patch.setattr(atomic.os, operation, fill_up)
         with pytest.warns(UserWarning, match=r"cannot be written.*No space") as warned:
-            coreset = cb.build(cb.LogisticRegression(), rows, **call)
+            coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, **call)
     assert len(warned) == 1
     same_bits(coreset, plain)
     assert not list(tmp_path.glob(".*.tmp"))
-    same_bits(cb.build(cb.LogisticRegression(), rows, **call), plain)
+    same_bits(cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, **call), plain)
 
 
 def test_a_disk_without_room_for_a_folder_is_a_warning(rows, tmp_path, monkeypatch):
@@ -335,13 +345,24 @@ def test_a_disk_without_room_for_a_folder_is_a_warning(rows, tmp_path, monkeypat
     monkeypatch.setattr(Path, "mkdir", full)
     with pytest.warns(UserWarning, match="disk is full"):
         coreset = cb.build(
-            cb.LogisticRegression(), rows, size=5, method=cb.Uniform(), checkpoint=tmp_path / "c"
+            cb.LogisticRegression(prior=cb.Normal()),
+            rows,
+            size=5,
+            method=cb.Uniform(),
+            checkpoint=tmp_path / "c",
         )
     assert coreset.size == 5
 
 
 def test_another_engine_may_take_over(rows, tmp_path, no_passes):
     call = {"size": 6, "method": cb.SparseVI(), "checkpoint": tmp_path}
-    first = cb.build(cb.LogisticRegression(), rows, executor=Inline(threads=1), **call)
+    first = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()), rows, executor=Inline(threads=1), **call
+    )
     no_passes()
-    same_bits(cb.build(cb.LogisticRegression(), rows, executor=Inline(threads=3), **call), first)
+    same_bits(
+        cb.build(
+            cb.LogisticRegression(prior=cb.Normal()), rows, executor=Inline(threads=3), **call
+        ),
+        first,
+    )

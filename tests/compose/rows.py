@@ -7,7 +7,7 @@ import numpy as np
 import corebayes as cb
 
 THETA = np.array([1.0, -0.5, 0.3])
-MODEL = cb.LogisticRegression()
+MODEL = cb.LogisticRegression(prior=cb.Normal())
 
 
 def piece(seed, num_rows=6000, shift=0.0):

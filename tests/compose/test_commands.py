@@ -26,7 +26,7 @@ def call(tmp_path, monkeypatch, capsys):
 
 
 def test_a_table_that_grows_and_another_one(call):
-    build = "--model logistic --size 12"
+    build = "--model logistic --prior-sd 1 --size 12"
     assert call(f"build n0.npz {build} --reserve 30 --out a.parquet")[0] == 0
     code, out, _ = call("update a.parquet n1.npz --name monday --out b.parquet --json")
     told = json.loads(out)
@@ -49,7 +49,8 @@ def test_repeated_rows_are_remembered(call):
     X = np.tile([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], (200, 1))
     y = (np.random.default_rng(0).random(600) < 0.4).astype(float)
     np.savez("few.npz", X=X, y=y)
-    line = "build few.npz --model logistic --size 4 --duplicates count --out f.parquet --json"
+    line = "build few.npz --model logistic --prior-sd 1 --size 4 --duplicates count"
+    line += " --out f.parquet --json"
     code, out, _ = call(line)
     assert code == 0 and json.loads(out)["num_rows"] == 6
     assert json.loads(out)["total_count"] == 600

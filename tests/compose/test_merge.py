@@ -46,7 +46,7 @@ def test_what_differs_is_named(parts):
     other = cb.build(cb.LogisticRegression(prior=cb.Normal(0.0, 2.0)), SITES[1], size=12)
     with pytest.raises(ValueError, match="north and south cannot be merged: prior is"):
         cb.merge([parts[0], other], names=["north", "south"])
-    poisson = cb.build(cb.PoissonRegression(), SITES[1], size=12)
+    poisson = cb.build(cb.PoissonRegression(link="softplus", prior=cb.Normal()), SITES[1], size=12)
     with pytest.raises(ValueError, match="one is for a LogisticRegression, the other for a Pois"):
         cb.merge([parts[0], poisson])
     X, y = SITES[1]

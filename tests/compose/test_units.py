@@ -24,7 +24,7 @@ def opened(seed=0, **options):
 
 @pytest.fixture(scope="module")
 def coreset():
-    return cb.build(cb.LogisticRegression(), opened(), size=10, seed=0)
+    return cb.build(cb.LogisticRegression(prior=cb.Normal()), opened(), size=10, seed=0)
 
 
 def test_a_unit_is_the_sum_of_its_rows():
@@ -34,8 +34,8 @@ def test_a_unit_is_the_sum_of_its_rows():
     rows = cb.open((X, y), unit=patient, counts=counts)
     assert rows.num_rows == 39
     plain = cb.open((X, y), counts=counts)
-    inner = cb.LogisticRegression().bind(plain)
-    model = Units(cb.LogisticRegression()).bind(rows)
+    inner = cb.LogisticRegression(prior=cb.Normal()).bind(plain)
+    model = Units(cb.LogisticRegression(prior=cb.Normal())).bind(rows)
     draws = np.random.default_rng(2).normal(size=(4, 2))
     each = counts[:, None] * inner.potentials(draws, plain.take(np.arange(len(y))))
     expected = np.array([each[patient == p].sum(axis=0) for p in np.unique(patient) if p != 3.0])
@@ -104,4 +104,4 @@ def test_columns_and_fields_may_be_units():
     bad = y.copy()
     bad[4] = 7.0
     with pytest.raises(ValueError, match=r"7\.0 is not a target"):
-        cb.build(cb.LogisticRegression(), cb.open((X, bad), unit=patient), size=5)
+        cb.build(cb.LogisticRegression(prior=cb.Normal()), cb.open((X, bad), unit=patient), size=5)

@@ -124,7 +124,7 @@ def test_counts_that_add_up_to_the_rows_are_still_counts():
 
 def test_a_conjugate_model_is_exact_and_needs_no_reserve():
     rng = np.random.default_rng(1)
-    model = cb.LinearRegression(noise_sd=0.5)
+    model = cb.LinearRegression(noise_sd=0.5, prior=cb.Normal())
     nights = []
     for _ in range(4):
         X = rng.normal(size=(500, 2))
@@ -171,7 +171,7 @@ def _line(seed, slope=-2.0, num_rows=800):
 
 
 # Draws of its posterior are exact and cost nothing; four rows are too few for all quadratics.
-LINE = cb.LinearRegression(noise_sd=0.5)
+LINE = cb.LinearRegression(noise_sd=0.5, prior=cb.Normal())
 
 
 def test_steps_add_up_where_the_rows_are_gone():

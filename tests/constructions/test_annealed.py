@@ -29,7 +29,7 @@ def logistic_rows(num_rows, seed=0):
 @pytest.mark.parametrize("num_rows", [2_000, 60_000])
 def test_as_many_points_as_quadratics_have_coefficients(num_rows):
     rows = logistic_rows(num_rows)
-    coreset = cb.build(cb.LogisticRegression(), rows, size=21)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=21)
     assert coreset.size <= 21
     assert laplace_kl(coreset, open_rows(rows)) < 1e-2
     assert coreset.provenance["passes"] < 20
@@ -37,7 +37,9 @@ def test_as_many_points_as_quadratics_have_coefficients(num_rows):
 
 def test_passes_do_not_grow_with_the_rows():
     passes = [
-        cb.build(cb.LogisticRegression(), logistic_rows(n), size=21).provenance["passes"]
+        cb.build(cb.LogisticRegression(prior=cb.Normal()), logistic_rows(n), size=21).provenance[
+            "passes"
+        ]
         for n in (30_000, 120_000)
     ]
     assert passes[1] < 1.5 * passes[0] + 1.0
@@ -45,10 +47,10 @@ def test_passes_do_not_grow_with_the_rows():
 
 def test_a_path_of_sizes_takes_few_passes_and_every_size_is_better_than_the_last():
     rows, sizes = logistic_rows(40_000), [2, 4, 8, 14, 21]
-    coresets = cb.build_path(cb.LogisticRegression(), rows, sizes=sizes)
+    coresets = cb.build_path(cb.LogisticRegression(prior=cb.Normal()), rows, sizes=sizes)
     data = open_rows(rows)
     kls = [laplace_kl(coreset, data) for coreset in coresets]
-    one = laplace_kl(cb.build(cb.LogisticRegression(), rows, size=1), data)
+    one = laplace_kl(cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=1), data)
     # Also with fewer rows than parameters, where most directions are left to the prior.
     assert all(after < before for before, after in itertools.pairwise([one, *kls]))
     # Sizes below the number of parameters are far away, and their steps are luck.
@@ -64,19 +66,19 @@ def test_exact_for_conjugate_models(name):
 
 def test_a_tolerance_alone_chooses_the_size():
     rows = logistic_rows(5_000)
-    coreset = cb.build(cb.LogisticRegression(), rows, tol=0.02)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, tol=0.02)
     assert coreset.reason == f"certified KL(π_w ‖ π) ≤ 0.02, twice, with {coreset.size} rows"
     assert coreset.size <= 40
 
 
 def test_a_tolerance_on_few_rows_does_not_keep_them_all():
-    coreset = cb.build(cb.LogisticRegression(), logistic_rows(300), tol=0.05)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), logistic_rows(300), tol=0.05)
     assert coreset.reason.startswith("certified") and coreset.size <= 60
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_tiny_sizes_work(size):
-    coreset = cb.build(cb.LogisticRegression(), logistic_rows(2_000), size=size)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), logistic_rows(2_000), size=size)
     assert 1 <= coreset.size <= size
 
 
@@ -84,7 +86,9 @@ def test_counts_equal_repeated_rows():
     X, y = logistic_rows(1_500)
     counts = np.random.default_rng(1).integers(0, 4, size=1_500)
     repeated = np.repeat(np.arange(1_500), counts)
-    coreset = cb.build(cb.LogisticRegression(), (X, y), size=21, counts=counts.astype(float))
+    coreset = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()), (X, y), size=21, counts=counts.astype(float)
+    )
     everything = open_rows((X[repeated], y[repeated]))
     same = cb.Coreset(
         coreset.indices, coreset.weights, coreset.rows, coreset.model, repeated.size, repeated.size
@@ -106,7 +110,9 @@ def test_temperatures_adapt(warming):
 
 
 def path_of(sizes, **options):
-    return cb.build_path(cb.LogisticRegression(), logistic_rows(2_000), sizes=sizes, **options)
+    return cb.build_path(
+        cb.LogisticRegression(prior=cb.Normal()), logistic_rows(2_000), sizes=sizes, **options
+    )
 
 
 def test_a_path_of_sizes_from_one_run():
@@ -116,7 +122,7 @@ def test_a_path_of_sizes_from_one_run():
     kls = [laplace_kl(coreset, data) for coreset in coresets]
     assert np.all(np.diff(kls) < 0.0) and kls[-1] < 1e-5
     # One run: the passes are those of the path, not of four builds.
-    alone = [cb.build(cb.LogisticRegression(), data, size=size) for size in sizes]
+    alone = [cb.build(cb.LogisticRegression(prior=cb.Normal()), data, size=size) for size in sizes]
     assert coresets[0].provenance["passes"] < sum(one.provenance["passes"] for one in alone)
     for coreset, again in zip(coresets, path_of(sizes), strict=True):
         assert np.array_equal(coreset.indices, again.indices)
@@ -141,7 +147,9 @@ def test_bad_sizes_are_named(sizes, error):
 
 
 def test_stopped_on_the_way_it_has_no_more_rows_than_asked_for():
-    coreset = cb.build(cb.LogisticRegression(), logistic_rows(30_000), size=7, max_time=1e-9)
+    coreset = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()), logistic_rows(30_000), size=7, max_time=1e-9
+    )
     assert coreset.reason.startswith("time limit") and coreset.size == 7
     assert np.all(coreset.weights > 0.0)
 
@@ -159,7 +167,7 @@ def test_more_points_than_cubics_use_higher_degrees():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=800), np.ones(800)])
     y = rng.random(800) < 1 / (1 + np.exp(-X @ [1.0, -0.5]))
-    coreset = cb.build(cb.LogisticRegression(), (X, y), size=30)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), (X, y), size=30)
     # Cubics have nine coefficients in two dimensions; that alone leaves about 1e-8.
     assert laplace_kl(coreset, open_rows((X, y))) < 1e-11
 
@@ -191,7 +199,9 @@ def test_two_modes_are_both_right(name):
 def test_fewer_rows_than_parameters(num_rows):
     X, y = logistic_rows(num_rows)
     with pytest.warns(UserWarning, match="linearly dependent|proportional|same"):
-        coreset = cb.build(cb.LogisticRegression(), (np.hstack([X, X]), y), size=num_rows)
+        coreset = cb.build(
+            cb.LogisticRegression(prior=cb.Normal()), (np.hstack([X, X]), y), size=num_rows
+        )
     assert 1 <= coreset.size <= num_rows
 
 

@@ -15,7 +15,7 @@ from corebayes.tangent.hermite import Hermite
 
 def problem_of(rows, model=None):
     data = open_rows(rows)
-    return Problem((model or cb.LogisticRegression()).bind(data), data)
+    return Problem((model or cb.LogisticRegression(prior=cb.Normal())).bind(data), data)
 
 
 @pytest.mark.parametrize("sd", [1.0, 10.0])
@@ -55,7 +55,7 @@ def test_more_rows_give_a_lower_kl_and_the_own_kl_is_the_certificates():
     rows = normal_rows(0, 6_000, 24)
     kls = []
     for size in (200, 400, 800):
-        coreset = cb.build(cb.LogisticRegression(), rows, size=size)
+        coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=size)
         kl = cb.certify(coreset, rows).reverse_kl.value
         assert kl / 3.0 < coreset.trace[-1]["kl"] < 3.0 * kl
         kls.append(kl)
@@ -65,12 +65,12 @@ def test_more_rows_give_a_lower_kl_and_the_own_kl_is_the_certificates():
 @pytest.mark.slow
 def test_rare_categories_are_certified_with_few_rows():
     rows = rare_rows(1, 30_000, common=5, rare=25)
-    coreset = cb.build(cb.LogisticRegression(), rows, tol=0.02)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, tol=0.02)
     assert coreset.reason.startswith("certified") and coreset.size <= 400
 
 
 def test_many_parameters_with_as_many_rows_as_quadratics():
     rows = normal_rows(2, 30_000, 25)
-    coreset = cb.build(cb.LogisticRegression(), rows, size=351)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=351)
     assert coreset.size <= 351
     assert cb.certify(coreset, rows).reverse_kl.value < 5e-3

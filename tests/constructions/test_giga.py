@@ -94,7 +94,10 @@ def test_beats_uniform_and_refit_beats_both():
     for method in (cb.Uniform(), cb.GIGA(), cb.GIGA(refit=True)):
         trials = [
             laplace_kl(
-                cb.build(cb.LogisticRegression(), data, size=60, method=method, seed=s), data
+                cb.build(
+                    cb.LogisticRegression(prior=cb.Normal()), data, size=60, method=method, seed=s
+                ),
+                data,
             )
             for s in range(3)
         ]
@@ -132,7 +135,12 @@ def test_all_rows_constant_is_an_error():
     X = np.zeros((20, 2))
     for method in (cb.GIGA(), cb.FrankWolfe(), cb.OrthogonalPursuit()):
         with pytest.warns(UserWarning), pytest.raises(ValueError, match="constant in θ"):
-            cb.build(cb.LogisticRegression(), (X, np.arange(20) % 2), size=5, method=method)
+            cb.build(
+                cb.LogisticRegression(prior=cb.Normal()),
+                (X, np.arange(20) % 2),
+                size=5,
+                method=method,
+            )
 
 
 def test_constant_rows_are_never_chosen():

@@ -65,7 +65,9 @@ def test_beats_uniform_and_frank_wolfe():
     y = coins(rng, X @ np.linspace(-1.0, 1.5, 8))
     data = open_rows((X, y))
     kls = [
-        laplace_kl(cb.build(cb.LogisticRegression(), data, size=60, method=method), data)
+        laplace_kl(
+            cb.build(cb.LogisticRegression(prior=cb.Normal()), data, size=60, method=method), data
+        )
         for method in (cb.Uniform(), cb.FrankWolfe(), cb.HardThresholding())
     ]
     assert kls[2] < 0.2 * kls[1] < 0.2 * 0.1 * kls[0]
@@ -91,5 +93,8 @@ def test_reasons():
     X = np.zeros((20, 2))
     with pytest.warns(UserWarning), pytest.raises(ValueError, match="constant in θ"):
         cb.build(
-            cb.LogisticRegression(), (X, np.arange(20) % 2), size=5, method=cb.HardThresholding()
+            cb.LogisticRegression(prior=cb.Normal()),
+            (X, np.arange(20) % 2),
+            size=5,
+            method=cb.HardThresholding(),
         )

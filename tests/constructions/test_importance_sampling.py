@@ -53,7 +53,10 @@ def test_beats_uniform_when_rows_differ_in_weight():
     for method in (cb.Uniform(), cb.ImportanceSampling(), cb.ImportanceSampling(refit=True)):
         trials = [
             laplace_kl(
-                cb.build(cb.LogisticRegression(), data, size=60, method=method, seed=s), data
+                cb.build(
+                    cb.LogisticRegression(prior=cb.Normal()), data, size=60, method=method, seed=s
+                ),
+                data,
             )
             for s in range(5)
         ]
@@ -67,7 +70,10 @@ def test_needs_a_size_and_a_direction():
     X = np.zeros((20, 2))
     with pytest.warns(UserWarning), pytest.raises(ValueError, match="constant in θ"):
         cb.build(
-            cb.LogisticRegression(), (X, np.arange(20) % 2), size=5, method=cb.ImportanceSampling()
+            cb.LogisticRegression(prior=cb.Normal()),
+            (X, np.arange(20) % 2),
+            size=5,
+            method=cb.ImportanceSampling(),
         )
 
 
@@ -77,7 +83,9 @@ def test_refit_of_rows_that_lead_away_keeps_them():
     y = np.ones(41)
     method = cb.ImportanceSampling(weighting=cb.GivenDraws([[-0.01], [0.01]]), refit=True)
     for seed in range(30):
-        coreset = cb.build(cb.LogisticRegression(), (X, y), size=1, method=method, seed=seed)
+        coreset = cb.build(
+            cb.LogisticRegression(prior=cb.Normal()), (X, y), size=1, method=method, seed=seed
+        )
         assert coreset.size == 1 and coreset.weights[0] > 0
         if coreset.indices[0] == 40:
             break

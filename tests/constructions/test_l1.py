@@ -125,4 +125,6 @@ def test_refusals():
         cb.L1().init(np.random.default_rng(0), problem, None)
     X = np.zeros((20, 2))
     with pytest.warns(UserWarning), pytest.raises(ValueError, match="constant in θ"):
-        cb.build(cb.LogisticRegression(), (X, np.arange(20) % 2), size=5, method=cb.L1())
+        cb.build(
+            cb.LogisticRegression(prior=cb.Normal()), (X, np.arange(20) % 2), size=5, method=cb.L1()
+        )

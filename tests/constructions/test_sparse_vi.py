@@ -107,14 +107,21 @@ def test_schedules_can_be_functions():
 def test_all_rows_constant_is_an_error():
     X = np.zeros((20, 2))
     with pytest.warns(UserWarning), pytest.raises(ValueError, match="constant in θ"):
-        cb.build(cb.LogisticRegression(), (X, np.arange(20) % 2), size=5, method=cb.SparseVI())
+        cb.build(
+            cb.LogisticRegression(prior=cb.Normal()),
+            (X, np.arange(20) % 2),
+            size=5,
+            method=cb.SparseVI(),
+        )
 
 
 def test_separable_rows_stay_finite():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     rows = (X, X[:, 0] > 0)
-    coreset = cb.build(cb.LogisticRegression(), rows, size=30, method=cb.SparseVI())
+    coreset = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()), rows, size=30, method=cb.SparseVI()
+    )
     data = open_rows(rows)
     problem = Problem(coreset.model, data)
     exact = cb.samplers.laplace.full_posterior(problem.model, data)

@@ -70,7 +70,7 @@ MODELS = [
     ),
     ModelCase(
         "poisson",
-        cb.PoissonRegression(prior=PRIOR),
+        cb.PoissonRegression(prior=PRIOR, link="softplus"),
         lambda rng, eta: rng.poisson(np.log1p(np.exp(eta))),
     ),
     ModelCase(

@@ -76,8 +76,8 @@ def test_rows_at_an_address_are_the_rows(bucket, path):
 
 
 def test_a_build_and_what_is_not_there(bucket):
-    found = cb.build(cb.LogisticRegression(), bucket[1]("in"), target="y", size=5)
-    expected = cb.build(cb.LogisticRegression(), make_table(), target="y", size=5)
+    found = cb.build(cb.LogisticRegression(prior=cb.Normal()), bucket[1]("in"), target="y", size=5)
+    expected = cb.build(cb.LogisticRegression(prior=cb.Normal()), make_table(), target="y", size=5)
     assert np.array_equal(found.indices, expected.indices)
     for path in ("in/no.parquet", "in/no*.parquet", "nothing"):
         with pytest.raises(FileNotFoundError, match="no"):

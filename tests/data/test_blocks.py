@@ -85,8 +85,8 @@ def test_a_pass_reads_the_stream_once():
 
 def test_a_build_is_the_build_from_memory():
     options = {"size": 8, "seed": 2}
-    expected = cb.build(cb.LogisticRegression(), (X, Y), **options)
-    found = cb.build(cb.LogisticRegression(), generate, **options)
+    expected = cb.build(cb.LogisticRegression(prior=cb.Normal()), (X, Y), **options)
+    found = cb.build(cb.LogisticRegression(prior=cb.Normal()), generate, **options)
     assert np.array_equal(found.indices, expected.indices)
     np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-6)
 

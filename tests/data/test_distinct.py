@@ -27,7 +27,7 @@ def test_distinct_rows_have_the_counts_of_their_copies():
     assert np.array_equal(np.column_stack([block.X, block.y]), distinct[order])
     sums = np.bincount(inverse.ravel(), weights=counts[kept])[order]
     assert np.allclose(block.counts, sums, rtol=1e-13)
-    model = cb.LogisticRegression().bind(rows)
+    model = cb.LogisticRegression(prior=cb.Normal()).bind(rows)
     ours, full = full_posterior(model, rows), full_posterior(model, cb.open((X, y), counts=counts))
     assert np.allclose(ours.mean, full.mean, atol=1e-9)
 

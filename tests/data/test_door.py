@@ -80,15 +80,21 @@ def test_no_other_module_reads_rows():
 def test_opening_reads_no_row_and_one_pass_checks_values_and_targets(file, decoded):
     rows = cb.open(file, target="y", features=["a", "b", "c"])
     assert (rows.num_rows, rows.column_names, decoded()) == (NUM_ROWS, ("a", "b", "c"), 0)
-    cb.LogisticRegression().bind(rows)
+    cb.LogisticRegression(prior=cb.Normal()).bind(rows)
     assert decoded() == rows.meter.rows_decoded == NUM_ROWS
-    cb.LogisticRegression().bind(rows)
+    cb.LogisticRegression(prior=cb.Normal()).bind(rows)
     rows.take(np.arange(0, NUM_ROWS, 7))
     assert decoded() == NUM_ROWS, "checked once, and the rows were picked up on the way"
 
 
 def test_provenance_says_what_was_decoded(file, decoded, few_kept):
-    coreset = cb.build(cb.LogisticRegression(), file, target="y", features=["a", "b", "c"], size=20)
+    coreset = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()),
+        file,
+        target="y",
+        features=["a", "b", "c"],
+        size=20,
+    )
     said = coreset.provenance
     assert (
         said["rows_decoded"]
@@ -111,9 +117,11 @@ def test_provenance_says_what_was_decoded(file, decoded, few_kept):
 
 def test_workers_count_too_and_choose_the_same_rows(file, few_kept):
     options = {"target": "y", "size": 20}
-    here = cb.build(cb.LogisticRegression(), file, **options)
+    here = cb.build(cb.LogisticRegression(prior=cb.Normal()), file, **options)
     with cb.processes(2) as workers:
-        there = cb.build(cb.LogisticRegression(), file, executor=workers, **options)
+        there = cb.build(
+            cb.LogisticRegression(prior=cb.Normal()), file, executor=workers, **options
+        )
     assert np.array_equal(here.indices, there.indices)
     assert np.array_equal(here.weights, there.weights)
     assert there.provenance["rows_decoded"] == here.provenance["rows_decoded"]
@@ -121,21 +129,27 @@ def test_workers_count_too_and_choose_the_same_rows(file, few_kept):
 
 def test_an_opened_handle_serves_several_runs_and_each_counts_its_own(file, decoded):
     rows = cb.open(file, target="y")
-    coreset = cb.build(cb.LogisticRegression(), rows, size=20)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=20)
     before = rows.meter.rows_decoded
     assert coreset.provenance["rows_decoded"] == before
     assert cb.certify(coreset, rows).certified
     # The ratios are one pass; the rows were checked and the coreset's are at hand.
     assert rows.meter.rows_decoded == before + NUM_ROWS
-    again = cb.build(cb.LogisticRegression(), rows, size=20)
+    again = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=20)
     assert np.array_equal(again.indices, coreset.indices)
     assert again.provenance["rows_decoded"] == before - NUM_ROWS
     with pytest.raises(ValueError, match="target='y' has no meaning for Rows"):
-        cb.build(cb.LogisticRegression(), rows, target="y", size=20)
+        cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, target="y", size=20)
 
 
 def test_certify_takes_two_passes_and_refuses_targets_that_build_refuses(file, arrays, few_kept):
-    coreset = cb.build(cb.LogisticRegression(), file, target="y", features=["a", "b", "c"], size=20)
+    coreset = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()),
+        file,
+        target="y",
+        features=["a", "b", "c"],
+        size=20,
+    )
     rows = cb.open(file, target="y", features=["a", "b", "c"])
     assert cb.certify(coreset, rows).certified
     assert rows.meter.rows_decoded == 2 * NUM_ROWS
@@ -149,10 +163,10 @@ def test_certify_takes_two_passes_and_refuses_targets_that_build_refuses(file, a
 
 def test_certificates_on_the_way_are_in_the_journal(file, tmp_path, monkeypatch):
     options = {"target": "y", "tol": 0.05, "checkpoint": tmp_path / "run"}
-    first = cb.build(cb.LogisticRegression(), file, **options)
+    first = cb.build(cb.LogisticRegression(prior=cb.Normal()), file, **options)
     assert first.reason.startswith("certified")
     assert first.provenance["stages"]["certificates"]["rows_decoded"] >= 2 * NUM_ROWS
-    second = cb.build(cb.LogisticRegression(), file, **options)
+    second = cb.build(cb.LogisticRegression(prior=cb.Normal()), file, **options)
     assert np.array_equal(first.weights, second.weights)
     # Only the check was really made again.
     assert second.provenance["rows_decoded"] == NUM_ROWS

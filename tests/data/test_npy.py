@@ -143,8 +143,8 @@ def test_counts_of_a_mapping_may_be_one_of_its_files(folder, arrays):
 
 def test_a_build_has_the_bits_of_the_build_from_memory(folder, arrays):
     options = {"size": 10, "seed": 1}
-    expected = cb.build(cb.LogisticRegression(), arrays, **options)
-    found = cb.build(cb.LogisticRegression(), ("X.npy", "y.npy"), **options)
+    expected = cb.build(cb.LogisticRegression(prior=cb.Normal()), arrays, **options)
+    found = cb.build(cb.LogisticRegression(prior=cb.Normal()), ("X.npy", "y.npy"), **options)
     assert np.array_equal(found.indices, expected.indices)
     assert np.array_equal(found.weights, expected.weights)
 

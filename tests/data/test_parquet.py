@@ -141,7 +141,7 @@ def test_a_large_row_group_is_decoded_by_parts(folder, table, monkeypatch):
 
 
 def test_a_build_from_files_is_the_build_from_memory(folder, table):
-    model = cb.LogisticRegression(intercept=True)
+    model = cb.LogisticRegression(intercept=True, prior=cb.Normal())
     options = {"target": "y", "features": ["b", "a"], "size": 12, "seed": 3}
     expected = cb.build(model, table, **options)
     found = cb.build(model, str(folder / "*.parquet"), **options)

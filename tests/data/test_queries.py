@@ -49,7 +49,7 @@ def test_rows_are_those_of_the_collected_table(source):
 @SOURCES
 def test_a_build_is_that_of_the_table(source):
     kept = FRAME.filter(pl.col("a") > -1.0)
-    model = cb.LogisticRegression(intercept=True)
+    model = cb.LogisticRegression(intercept=True, prior=cb.Normal())
     found = cb.build(model, source(), size=8, **COLUMNS)
     expected = cb.build(model, kept, size=8, **COLUMNS)
     assert np.array_equal(found.indices, expected.indices)

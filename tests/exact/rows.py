@@ -20,7 +20,7 @@ def poisson_rows(num_rows: int = 400, dim: int = 2, seed: int = 0) -> Any:
 
 
 def poisson_coreset(data: Any, size: int = 6) -> Any:
-    return cb.build(cb.PoissonRegression(link="log"), data, size=size, seed=0)
+    return cb.build(cb.PoissonRegression(link="log", prior=cb.Normal()), data, size=size, seed=0)
 
 
 def spoilt(coreset: Any, factor: float = 1.8, noise: float = 0.3) -> Any:

@@ -72,7 +72,7 @@ def test_a_good_coreset_takes_one_pass_and_hardly_more_evaluations_than_draws(ca
 def test_log_density_is_that_of_all_rows(case):
     data, coreset, _ = case
     found = cb.correct(coreset, data, draws=50)
-    full = everything(cb.PoissonRegression(link="log"), data)
+    full = everything(cb.PoissonRegression(link="log", prior=cb.Normal()), data)
     theta = flat_draws(found)
     expected = full.model.sum_potentials(theta, full.rows) + full.model.log_prior(theta)
     expected += full.model.log_base(full.rows).sum()
@@ -91,7 +91,7 @@ def test_conjugate_models_have_independent_draws_in_closed_form():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     y = X @ [1.0, -2.0] + 0.5 * rng.normal(size=300)
-    coreset = cb.build(cb.LinearRegression(noise_sd=0.5), (X, y), size=4, seed=0)
+    coreset = cb.build(cb.LinearRegression(noise_sd=0.5, prior=cb.Normal()), (X, y), size=4, seed=0)
     found = cb.correct(replace(coreset, weights=0.1 * coreset.weights), (X, y), draws=2000)
     precision = np.eye(2) + X.T @ X / 0.25
     mean = np.linalg.solve(precision, X.T @ y / 0.25)
@@ -99,7 +99,7 @@ def test_conjugate_models_have_independent_draws_in_closed_form():
     deviations = np.sqrt(np.diag(np.linalg.inv(precision)))
     np.testing.assert_allclose((flat.mean(axis=0) - mean) / deviations, 0.0, atol=0.05)
     np.testing.assert_allclose(flat.std(axis=0) / deviations, 1.0, atol=0.05)
-    full = everything(cb.LinearRegression(noise_sd=0.5), (X, y))
+    full = everything(cb.LinearRegression(noise_sd=0.5, prior=cb.Normal()), (X, y))
     expected = full.model.sum_potentials(flat, full.rows) + full.model.log_prior(flat)
     expected += full.model.log_base(full.rows).sum()
     np.testing.assert_allclose(found.sample_stats["lp"].values.ravel(), expected, rtol=1e-9)
@@ -112,7 +112,7 @@ def test_conjugate_models_have_independent_draws_in_closed_form():
 def test_counts_are_counted():
     data = poisson_rows(150)
     counts = np.random.default_rng(1).integers(0, 4, size=150).astype(float)
-    model = cb.PoissonRegression(link="log")
+    model = cb.PoissonRegression(link="log", prior=cb.Normal())
     coreset = cb.build(model, cb.open(data, counts=counts), size=6, seed=0)
     grid = Grid(coreset.model, data, counts)
     agrees(cb.correct(coreset, data, counts=counts, draws=1000), grid)

@@ -49,7 +49,7 @@ def test_against_a_grid_with_errors_that_hold(factor, noise):
 def test_against_a_bridge_on_all_rows():
     data = poisson_rows(200, 4, seed=3)
     coreset = poisson_coreset(data, 15)
-    full = everything(cb.PoissonRegression(link="log"), data)
+    full = everything(cb.PoissonRegression(link="log", prior=cb.Normal()), data)
     rng, posterior = np.random.default_rng(0), Posterior.of(full)
     expected = log_normaliser(rng, posterior, modes_of(rng, posterior))
     found = cb.log_evidence(coreset, data, seed=1)

@@ -23,7 +23,7 @@ def by_arviz(arviz, coreset, data, **options):
     """`arviz.loo` at the very same draws."""
     draws = cb.correct(coreset, data, **options)
     theta = chain_draws(draws)
-    full = everything(cb.PoissonRegression(link="log"), data)
+    full = everything(cb.PoissonRegression(link="log", prior=cb.Normal()), data)
     values = full.model.potentials(theta.reshape(-1, theta.shape[-1]), full.rows)
     values = (values + full.model.log_base(full.rows)[:, None]).T.reshape(*theta.shape[:2], -1)
     with warnings.catch_warnings():
@@ -88,7 +88,7 @@ def test_never_as_many_numbers_as_rows_times_draws(monkeypatch):
 
 def test_rows_that_count_twice_count_twice():
     data = poisson_rows(100, 2, seed=5)
-    model = cb.PoissonRegression(link="log")
+    model = cb.PoissonRegression(link="log", prior=cb.Normal())
     twice = tuple(np.concatenate([part, part[:40]]) for part in data)
     counts = np.r_[np.full(40, 2.0), np.ones(60)]
     expected = cb.loo(cb.build(model, twice, size=6, seed=0), twice, draws=1000, seed=1)
@@ -105,7 +105,7 @@ def test_influential_rows_are_told():
     X = rng.normal(size=(60, 2))
     y = X @ [0.5, 1.0] + 0.1 * rng.normal(size=60)
     y[7] += 8.0
-    coreset = cb.build(cb.LinearRegression(noise_sd=0.5), (X, y), size=5, seed=0)
+    coreset = cb.build(cb.LinearRegression(noise_sd=0.5, prior=cb.Normal()), (X, y), size=5, seed=0)
     with pytest.warns(UserWarning, match=r"of 60 rows have a Pareto k̂ above 0.67"):
         found = cb.loo(coreset, (X, y))
     assert found.warning

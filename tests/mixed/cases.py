@@ -50,16 +50,19 @@ def case(name: str, num_rows: int = 400, num_groups: int = 7, seed: int = 0) -> 
     learned: Any = None
     family: Any
     if name == "gaussian":
-        family, learned = cb.LinearRegression(prior=prior), cb.HalfNormal(2.0)
+        family, learned = cb.LinearRegression(prior=prior, noise_sd=1.0), cb.HalfNormal(2.0)
         y = eta + 0.8 * rng.normal(size=num_rows)
     elif name == "poisson":
         family = cb.PoissonRegression(link="log", prior=prior)
         y = rng.poisson(np.exp(0.5 * eta)).astype(float)
     elif name == "negative-binomial":
-        family, learned = cb.NegativeBinomialRegression(prior=prior), cb.Exponential(1.0)
+        family, learned = (
+            cb.NegativeBinomialRegression(prior=prior, dispersion=1.0),
+            cb.Exponential(1.0),
+        )
         y = rng.poisson(np.exp(0.5 * eta) * rng.gamma(2.0, 0.5, size=num_rows)).astype(float)
     elif name == "student-t":
-        family, learned = cb.StudentTRegression(df=4.0, prior=prior), cb.HalfNormal(1.0)
+        family, learned = cb.StudentTRegression(df=4.0, prior=prior, scale=1.0), cb.HalfNormal(1.0)
         y = eta + rng.standard_t(4, size=num_rows)
     else:
         family = cb.LogisticRegression(prior=prior)

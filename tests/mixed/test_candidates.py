@@ -21,7 +21,9 @@ def test_a_group_has_candidates_enough_for_what_is_its_own():
     frame = pandas.DataFrame({"x": x, "g": first, "h": second, "y": y}).astype(float)
     rows = open_rows(frame, target="y")
     terms = [cb.GroupTerm(group="g"), cb.GroupTerm(group="h")]
-    layout = layout_of(cb.MixedRegression(family=cb.LogisticRegression(), terms=terms).bind(rows))
+    layout = layout_of(
+        cb.MixedRegression(family=cb.LogisticRegression(prior=cb.Normal()), terms=terms).bind(rows)
+    )
     assert is_implicit(layout, 600) and layout.num_groups == 120
     own = layout.num_own + layout.num_own * (layout.num_own + 1) // 2
     own += layout.num_wide * layout.num_own

@@ -139,7 +139,9 @@ def test_a_row_that_cannot_be_is_named(name, column, value, message):
 def test_categories_are_found_in_the_rows():
     frame = table("ordinal", beside=False)
     frame["y"] = frame["y"] + 2.0
-    model = cb.OrdinalRegression().bind(open_rows(frame.drop(columns=["one", "g"]), target="y"))
+    model = cb.OrdinalRegression(prior=cb.Normal()).bind(
+        open_rows(frame.drop(columns=["one", "g"]), target="y")
+    )
     assert model.family.categories == (2.0, 3.0, 4.0, 5.0, 6.0)
     assert model.parameter_names == (
         "x",
@@ -152,35 +154,41 @@ def test_categories_are_found_in_the_rows():
     np.testing.assert_allclose(cuts, -1.0 + np.cumsum([0.0, 1.0, np.exp(0.5), np.exp(-0.5)]))
     assert model.coords["cutpoint"] == ("2|3", "3|4", "4|5", "5|6")
     frame = frame[frame["y"] != 4.0].reset_index(drop=True)
-    refused(cb.OrdinalRegression(), frame, "no row is in category 4, between 3 and 5")
+    refused(
+        cb.OrdinalRegression(prior=cb.Normal()), frame, "no row is in category 4, between 3 and 5"
+    )
     frame["y"] = 3.0
-    refused(cb.CategoricalRegression(), frame, "every row is in category 3")
+    refused(cb.CategoricalRegression(prior=cb.Normal()), frame, "every row is in category 3")
     frame["y"] = frame["x"]
-    refused(cb.CategoricalRegression(), frame, "categories must be whole numbers")
+    refused(cb.CategoricalRegression(prior=cb.Normal()), frame, "categories must be whole numbers")
 
 
 def test_rows_that_are_all_censored_are_refused():
     frame = table("weibull")
     frame["seen"] = 0.0
-    refused(cb.WeibullRegression(event="seen"), frame, "every row is censored .*'seen'")
+    refused(
+        cb.WeibullRegression(event="seen", prior=cb.Normal()),
+        frame,
+        "every row is censored .*'seen'",
+    )
 
 
 def test_a_column_that_is_not_there_is_named():
     frame = table("gamma")
-    refused(cb.GammaRegression(offset="other"), frame, "no column 'other'")
-    refused(cb.GammaRegression(offset=99), frame, "none at position 99")
+    refused(cb.GammaRegression(offset="other", prior=cb.Normal()), frame, "no column 'other'")
+    refused(cb.GammaRegression(offset=99, prior=cb.Normal()), frame, "none at position 99")
 
 
 def test_arrays_have_positions():
     frame = table("weibull")
     X, y = frame[["one", "x", "seen"]].to_numpy(), frame["y"].to_numpy()
-    model = cb.WeibullRegression(event=2).bind(open_rows((X, y)))
+    model = cb.WeibullRegression(event=2, prior=cb.Normal()).bind(open_rows((X, y)))
     assert model.parameter_names == ("beta[0]", "beta[1]", "log shape")
-    assert cb.WeibullRegression(event=-1).bind(open_rows((X, y))).dim == 3
+    assert cb.WeibullRegression(event=-1, prior=cb.Normal()).bind(open_rows((X, y))).dim == 3
 
 
 def test_constants_are_learned_by_name():
-    family = cb.StudentTRegression()
+    family = cb.StudentTRegression(df=4.0, scale=1.0, prior=cb.Normal())
     both = cb.MixedRegression(family=family, learned={"df": cb.Gamma(2.0, 0.1)})
     assert list(both.learned) == ["df"]
     alone = cb.MixedRegression(family=family, learned=cb.HalfNormal(2.0))
@@ -189,6 +197,6 @@ def test_constants_are_learned_by_name():
         cb.MixedRegression(family=family, learned={"noise": cb.HalfNormal(2.0)})
     with pytest.raises(TypeError, match="a prior such as"):
         cb.MixedRegression(family=family, learned={"df": 3.0})
-    unknown = cb.MixedRegression(family=cb.GammaRegression())
+    unknown = cb.MixedRegression(family=cb.GammaRegression(prior=cb.Normal()))
     assert list(unknown.learned) == ["shape"]
-    assert cb.MixedRegression(family=cb.GammaRegression(shape=2.0)).learned == {}
+    assert cb.MixedRegression(family=cb.GammaRegression(shape=2.0, prior=cb.Normal())).learned == {}

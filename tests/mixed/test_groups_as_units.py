@@ -19,11 +19,17 @@ from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.group_heights import group_heights
 
 FAMILIES = {
-    "logistic": (cb.LogisticRegression(), None),
-    "poisson": (cb.PoissonRegression(link="log"), None),
-    "noise": (cb.LinearRegression(), cb.HalfNormal(2.0)),
-    "student": (cb.StudentTRegression(df=4.0), cb.HalfStudentT(3.0, 1.0)),
-    "dispersion": (cb.NegativeBinomialRegression(), cb.Gamma(2.0, 1.0)),
+    "logistic": (cb.LogisticRegression(prior=cb.Normal()), None),
+    "poisson": (cb.PoissonRegression(link="log", prior=cb.Normal()), None),
+    "noise": (cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()), cb.HalfNormal(2.0)),
+    "student": (
+        cb.StudentTRegression(df=4.0, scale=1.0, prior=cb.Normal()),
+        cb.HalfStudentT(3.0, 1.0),
+    ),
+    "dispersion": (
+        cb.NegativeBinomialRegression(dispersion=1.0, prior=cb.Normal()),
+        cb.Gamma(2.0, 1.0),
+    ),
 }
 families = pytest.mark.parametrize("name", FAMILIES)
 
@@ -275,21 +281,24 @@ def test_numpyro_gets_the_marginal_model(built):
 @pytest.mark.slow
 @families
 @pytest.mark.parametrize("effects", [("1",), ("1", "x")])
-def test_every_family_goes_to_numpyro(name, effects):
-    pytest.importorskip("numpyro")
+@pytest.mark.parametrize("library", ["numpyro", "pymc"])
+def test_every_family_goes_to_both_libraries(name, effects, library):
+    pytest.importorskip(library)
+    export = {"numpyro": cb.to_numpyro, "pymc": cb.to_pymc}[library]
     frame = table(name, 300, 8, seed=2)
     coreset = cb.build(mixed(name, effects), frame, target="y", unit="g", size=6, progress=False)
     if name == "student":
         with pytest.raises(TypeError, match="several modes"):
-            cb.to_numpyro(coreset)
+            export(coreset)
         return
-    assert callable(cb.to_numpyro(coreset))
+    assert export(coreset) is not None
 
 
 def test_what_cannot_be_is_a_sentence(built):
     frame, coreset = built
     two = cb.MixedRegression(
-        family=cb.LogisticRegression(), terms=[cb.GroupTerm(group="g"), cb.GroupTerm(group="x")]
+        family=cb.LogisticRegression(prior=cb.Normal()),
+        terms=[cb.GroupTerm(group="g"), cb.GroupTerm(group="x")],
     )
     with pytest.raises(ValueError, match="one group term, and this model has 2"):
         cb.build(two, frame, target="y", unit="group", size=5)
@@ -297,13 +306,17 @@ def test_what_cannot_be_is_a_sentence(built):
     with pytest.raises(ValueError, match="at most 2 effects"):
         cb.build(three, frame, target="y", unit="group", size=5)
     with pytest.raises(ValueError, match="unit is for mixed models"):
-        cb.build(cb.LogisticRegression(), frame, target="y", unit="group", size=5)
+        cb.build(cb.LogisticRegression(prior=cb.Normal()), frame, target="y", unit="group", size=5)
     with pytest.raises(ValueError, match='must be "group" or the column'):
         cb.build(mixed("logistic"), frame, target="y", unit="h", size=5)
     with pytest.raises(ValueError, match="start is for coresets of rows"):
         cb.build(mixed("logistic"), frame, target="y", unit="group", start=coreset)
     with pytest.raises(TypeError, match="MixedRegression"):
-        other = cb.build(cb.LinearRegression(), (frame[["one", "x"]], frame["y"]), size=5)
+        other = cb.build(
+            cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()),
+            (frame[["one", "x"]], frame["y"]),
+            size=5,
+        )
         cb.choose_groups(other, frame)
     with pytest.raises(TypeError, match="coreset of groups is needed"):
         cb.group_effects(coreset.level_one, np.zeros((2, 3)))

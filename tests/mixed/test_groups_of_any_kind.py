@@ -42,7 +42,8 @@ def files(frame, tmp_path_factory):
 
 def model():
     return cb.MixedRegression(
-        family=cb.LogisticRegression(intercept=True), terms=[cb.GroupTerm(group="g")]
+        family=cb.LogisticRegression(intercept=True, prior=cb.Normal()),
+        terms=[cb.GroupTerm(group="g")],
     )
 
 
@@ -146,7 +147,9 @@ def test_groups_of_one_row_each_beside_large_ones():
     rows = pd.DataFrame({"x": x, "g": g, "y": 0.5 * x + rng.normal(size=40)[g]})
     rows["y"] += 0.7 * rng.normal(size=g.size)
     mixed = cb.MixedRegression(
-        family=cb.LinearRegression(), terms=[cb.GroupTerm(group="g")], learned=cb.HalfNormal(2.0)
+        family=cb.LinearRegression(prior=cb.Normal()),
+        terms=[cb.GroupTerm(group="g")],
+        learned=cb.HalfNormal(2.0),
     )
     coreset = cb.build(mixed, rows, target="y", size=250, progress=False)
     certificate = cb.certify(coreset, rows, target="y", tol=0.1, draws=400)
@@ -159,7 +162,7 @@ def test_more_pairs_than_anyone_has_is_a_sentence():
         {"g": rng.integers(900, size=20_000), "h": rng.integers(700, size=20_000), "y": 0.0}
     )
     terms = [cb.GroupTerm(group="g"), cb.GroupTerm(group="h")]
-    crossed = cb.MixedRegression(family=cb.LogisticRegression(), terms=terms)
+    crossed = cb.MixedRegression(family=cb.LogisticRegression(prior=cb.Normal()), terms=terms)
     with pytest.raises(ValueError, match="parameters meet in rows of many groups"):
         cb.build(crossed, rows, target="y", size=500)
 
@@ -173,7 +176,7 @@ def test_crossed_terms_with_hundreds_of_groups():
     y = (rng.uniform(size=8000) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
     rows = pd.DataFrame({"one": 1.0, "g": g, "h": h, "c": c, "y": y})
     terms = [cb.GroupTerm(group=name) for name in "ghc"]
-    crossed = cb.MixedRegression(family=cb.LogisticRegression(), terms=terms)
+    crossed = cb.MixedRegression(family=cb.LogisticRegression(prior=cb.Normal()), terms=terms)
     few, many = (cb.build(crossed, rows, target="y", size=size, progress=False)
                  for size in (250, 600))  # fmt: skip
     assert few.size == 250 and many.size == 600

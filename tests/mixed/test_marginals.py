@@ -36,3 +36,31 @@ def test_the_share_of_kl_is_that_of_the_shared_parameters():
         none = marginals(draws, ratios, tuple("abcdef"), np.arange(3, 6), independent=True)
         assert none.shared_kl.value < 5.0 * none.shared_kl.standard_error
         assert none.shared_kl.value < 0.1 * exact_both
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_weights_fail_changes_are_read_off_the_ratios(seed):
+    """Two hundred parameters that all move a little, and weights of a few draws."""
+    rng = np.random.default_rng(seed)
+    draws = rng.normal(size=(4, 250, 200))
+    shift, scale = 0.08 * rng.normal(size=200), np.exp(0.03 * rng.normal(size=200))
+    shift[7] = 0.6
+    ratios = np.sum(0.5 * draws**2 - 0.5 * ((draws - shift) / scale) ** 2 - np.log(scale), axis=2)
+    names = tuple(f"b[{k}]" for k in range(200))
+    found = marginals(draws, ratios, names, np.arange(2), independent=True)
+    assert found.first_order and "to first order" in str(found)
+    assert found.shifted == "b[7]"
+    assert abs(found.shift.value - 0.6) < 4.0 * found.shift.standard_error < 0.4
+    # The true ratios are within 0.92 and 1.09; unshrunk estimates reach 0.8 and 1.2.
+    assert 0.88 < found.smallest_sd < 1.0 < found.largest_sd < 1.13
+
+
+def test_nothing_that_moves_is_no_noise():
+    draws = np.random.default_rng(5).normal(size=(4, 250, 300))
+    ratios = 1.5 * np.random.default_rng(6).normal(size=(4, 250))
+    names = tuple(f"b[{k}]" for k in range(300))
+    found = marginals(draws, ratios, names, np.arange(3), independent=True)
+    assert found.first_order and found.shift.value < 0.1
+    assert found.are_fine(0.05)
+    assert "the 3 shared parameters are within" in found.sentence
+    assert "of all 300 parameters no mean moves by more than" in found.sentence

@@ -102,7 +102,9 @@ def test_a_measurement_is_no_group():
 
 def test_a_group_column_that_is_not_there_is_named():
     some = case("logistic")
-    model = cb.MixedRegression(family=cb.LogisticRegression(), terms=[cb.GroupTerm(group="county")])
+    model = cb.MixedRegression(
+        family=cb.LogisticRegression(prior=cb.Normal()), terms=[cb.GroupTerm(group="county")]
+    )
     with pytest.raises(ValueError, match="no column 'county'"):
         model.bind(open_rows(some.frame(), target="y"))
 
@@ -121,9 +123,11 @@ def test_bad_terms_are_refused():
     with pytest.raises(TypeError, match="must be a prior such as HalfNormal"):
         cb.GroupTerm(group="g", scale=2.0)
     with pytest.raises(ValueError, match="no constant that could be learned"):
-        cb.MixedRegression(family=cb.LogisticRegression(), learned=cb.HalfNormal(1.0))
+        cb.MixedRegression(
+            family=cb.LogisticRegression(prior=cb.Normal()), learned=cb.HalfNormal(1.0)
+        )
     with pytest.raises(ValueError, match="in two group terms"):
         cb.MixedRegression(
-            family=cb.LogisticRegression(),
+            family=cb.LogisticRegression(prior=cb.Normal()),
             terms=[cb.GroupTerm(group="g"), cb.GroupTerm(group="g")],
         )

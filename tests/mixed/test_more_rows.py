@@ -7,9 +7,9 @@ import pytest
 import corebayes as cb
 
 FAMILIES = {
-    "negative-binomial": cb.NegativeBinomialRegression(),
-    "student-t": cb.StudentTRegression(df=4.0),
-    "gaussian": cb.LinearRegression(),
+    "negative-binomial": cb.NegativeBinomialRegression(dispersion=1.0, prior=cb.Normal()),
+    "student-t": cb.StudentTRegression(df=4.0, scale=1.0, prior=cb.Normal()),
+    "gaussian": cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()),
 }
 
 

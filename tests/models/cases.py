@@ -92,7 +92,7 @@ FAMILIES = [
     ),
     Family(
         "poisson-softplus",
-        PoissonRegression(prior=PRIOR),
+        PoissonRegression(prior=PRIOR, link="softplus"),
         lambda rng, eta: rng.poisson(np.log1p(np.exp(eta))) * 1.0,
         lambda eta, y: stats.poisson.logpmf(y, np.log1p(np.exp(eta))),
         exact_softplus,

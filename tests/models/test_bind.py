@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -37,7 +38,7 @@ def sharded(X, y, shard_rows=7, **fields):
 def test_label_forms_mean_the_same(labels):
     X, truth = rows(), np.random.default_rng(1).integers(0, 2, size=50)
     data = open_rows((X, np.array(labels)[truth]))
-    model = LogisticRegression().bind(data)
+    model = LogisticRegression(prior=Normal()).bind(data)
     block = read(data, 0, 50)
     np.testing.assert_array_equal(model.target(block), 2.0 * truth - 1.0)
     draws = np.random.default_rng(2).normal(size=(3, 3))
@@ -49,7 +50,7 @@ def test_label_forms_mean_the_same(labels):
 
 @pytest.mark.parametrize("label", [-1.0, 0.0, 1.0])
 def test_one_class_is_enough(label):
-    model = LogisticRegression().bind(open_rows((rows(), np.full(50, label))))
+    model = LogisticRegression(prior=Normal()).bind(open_rows((rows(), np.full(50, label))))
     assert model.dim == 3
 
 
@@ -60,15 +61,15 @@ def test_mixed_labels_are_refused(usual, odd, row, shard_rows):
     y = np.where(np.arange(50) % 3 == 0, 1.0, usual)
     y[row] = odd
     with pytest.raises(ValueError, match=f"row {row}, column 'y': {odd} .*have {usual:g} for"):
-        LogisticRegression().bind(sharded(rows(), y, shard_rows))
+        LogisticRegression(prior=Normal()).bind(sharded(rows(), y, shard_rows))
 
 
 BAD_TARGETS = [
-    (LogisticRegression(), 2.0, "0 and 1, or -1 and 1"),
-    (LogisticRegression(), 0.5, "0 and 1, or -1 and 1"),
-    (PoissonRegression(), -1.0, "counts must be 0, 1, 2"),
-    (PoissonRegression(link="log"), 1.5, "counts must be 0, 1, 2"),
-    (NegativeBinomialRegression(), -3.0, "counts must be 0, 1, 2"),
+    (LogisticRegression(prior=Normal()), 2.0, "0 and 1, or -1 and 1"),
+    (LogisticRegression(prior=Normal()), 0.5, "0 and 1, or -1 and 1"),
+    (PoissonRegression(link="softplus", prior=Normal()), -1.0, "counts must be 0, 1, 2"),
+    (PoissonRegression(link="log", prior=Normal()), 1.5, "counts must be 0, 1, 2"),
+    (NegativeBinomialRegression(dispersion=1.0, prior=Normal()), -3.0, "counts must be 0, 1, 2"),
 ]
 
 
@@ -88,7 +89,7 @@ def test_a_target_that_is_no_number_is_named_before_what_the_family_says(value):
     y = np.ones(50)
     y[[3, 33]] = 7.0, value
     with pytest.raises(ValueError, match=f"row 33, y is {value}; 1 of 50 rows"):
-        LogisticRegression().bind(sharded(rows(), y))
+        LogisticRegression(prior=Normal()).bind(sharded(rows(), y))
 
 
 @pytest.mark.parametrize(("model", "value", "rule"), BAD_TARGETS)
@@ -115,7 +116,8 @@ def test_names_and_dimension(family):
     assert model.bound is None
     frame = pd.DataFrame(read(data, 0, 40).X, columns=["age", "height", "dose"])
     frame["outcome"] = read(data, 0, 40).y
-    named = type(model)(intercept=True).bind(open_rows(frame, target="outcome"))
+    known = replace(model, intercept=True, prior=Normal())
+    named = known.bind(open_rows(frame, target="outcome"))
     assert named.parameter_names == ("age", "height", "dose", "intercept")
     again = pickle.loads(pickle.dumps(bound))
     draws = np.ones((2, 3))
@@ -125,16 +127,16 @@ def test_names_and_dimension(family):
 def test_other_refusals():
     X, y = rows(), np.ones(50)
     with pytest.raises(ValueError, match="no field 'y'"):
-        LogisticRegression().bind(open_rows(X))
+        LogisticRegression(prior=Normal()).bind(open_rows(X))
     with pytest.raises(ValueError, match="no field 'X'"):
-        LogisticRegression().bind(open_rows({"x": X, "y": y}))
+        LogisticRegression(prior=Normal()).bind(open_rows({"x": X, "y": y}))
     with pytest.raises(ValueError, match="X must have two axes and y one"):
-        LogisticRegression().bind(open_rows({"X": X, "y": np.ones((50, 2))}))
+        LogisticRegression(prior=Normal()).bind(open_rows({"X": X, "y": np.ones((50, 2))}))
     with pytest.raises(ValueError, match="no rows"):
-        LogisticRegression().bind(sharded(X[:0], y[:0]))
+        LogisticRegression(prior=Normal()).bind(sharded(X[:0], y[:0]))
     with pytest.raises(ValueError, match="already called 'intercept'"):
         frame = pd.DataFrame(X, columns=["a", "intercept", "b"]).assign(y=y)
-        LogisticRegression(intercept=True).bind(open_rows(frame, target="y"))
+        LogisticRegression(intercept=True, prior=Normal()).bind(open_rows(frame, target="y"))
     with pytest.raises(ValueError, match=r"prior's mean is for 3 parameters, .* has 4"):
         LogisticRegression(intercept=True, prior=Normal([0.0, 0.0, 1.0])).bind(open_rows((X, y)))
     with pytest.raises(ValueError, match="takes rows X alone, the data has X, y"):
@@ -146,14 +148,42 @@ def test_other_refusals():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: PoissonRegression(link="sqrt"), ValueError, "'softplus' or 'log', got 'sqrt'"),
-        (lambda: StudentTRegression(df=0.0), ValueError, "df must be positive and finite, got 0.0"),
-        (lambda: StudentTRegression(scale=-1.0), ValueError, "scale must be positive"),
-        (lambda: StudentTRegression(df=np.inf), ValueError, "df must be positive and finite"),
-        (lambda: NegativeBinomialRegression(dispersion=np.nan), ValueError, "dispersion must be"),
-        (lambda: NegativeBinomialRegression(dispersion="1"), TypeError, "must be a number"),
-        (lambda: LinearRegression(0.0), ValueError, "noise_sd must be positive"),
-        (lambda: LinearRegression(True), TypeError, "noise_sd must be a number, got True"),
+        (
+            lambda: PoissonRegression(link="sqrt", prior=Normal()),
+            ValueError,
+            "'log' or 'softplus', got 'sqrt'",
+        ),
+        (
+            lambda: StudentTRegression(df=0.0, scale=1.0, prior=Normal()),
+            ValueError,
+            "df must be positive and finite, got 0.0",
+        ),
+        (
+            lambda: StudentTRegression(scale=-1.0, df=4.0, prior=Normal()),
+            ValueError,
+            "scale must be positive",
+        ),
+        (
+            lambda: StudentTRegression(df=np.inf, scale=1.0, prior=Normal()),
+            ValueError,
+            "df must be positive and finite",
+        ),
+        (
+            lambda: NegativeBinomialRegression(dispersion=np.nan, prior=Normal()),
+            ValueError,
+            "dispersion must be",
+        ),
+        (
+            lambda: NegativeBinomialRegression(dispersion="1", prior=Normal()),
+            TypeError,
+            "must be a number",
+        ),
+        (lambda: LinearRegression(0.0, prior=Normal()), ValueError, "noise_sd must be positive"),
+        (
+            lambda: LinearRegression(True, prior=Normal()),
+            TypeError,
+            "noise_sd must be a number, got True",
+        ),
         (lambda: GaussianMean(-1.0), ValueError, "cov must be positive, got -1.0"),
         (lambda: GaussianMean([[1.0, 2.0], [2.0, 1.0]]), ValueError, "cov must be positive def"),
         (lambda: GaussianMean([[1.0, 0.1], [0.0, 1.0]]), ValueError, "cov must be symmetric"),
@@ -198,7 +228,7 @@ def test_dependent_columns_give_one_warning(kind, intercept, message):
     y = np.random.default_rng(4).normal(size=60)
     data = sharded(X, y, column_names=tuple("abcde"))
     with pytest.warns(UserWarning, match=message) as caught:
-        model = LinearRegression(intercept=intercept).bind(data)
+        model = LinearRegression(intercept=intercept, noise_sd=1.0, prior=Normal()).bind(data)
     assert len(caught) == 1
     posterior = model.posterior(model.statistics(read(data, 0, 60)))
     design = model.design(read(data, 0, 60))
@@ -211,10 +241,10 @@ def test_only_rows_that_count_decide_the_rank():
     X[10, 4] += 1.0
     counts = np.ones(60)
     y = np.zeros(60)
-    LinearRegression().bind(sharded(X, y, counts=counts))
+    LinearRegression(noise_sd=1.0, prior=Normal()).bind(sharded(X, y, counts=counts))
     counts[10] = 0.0
     with pytest.warns(UserWarning, match="'beta\\[1\\]' and 'beta\\[4\\]' are the same"):
-        LinearRegression().bind(sharded(X, y, counts=counts))
+        LinearRegression(noise_sd=1.0, prior=Normal()).bind(sharded(X, y, counts=counts))
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -224,14 +254,18 @@ def test_a_design_that_is_only_badly_scaled_gives_no_warning(intercept):
     X = np.column_stack([year, year + 1e-2 * rng.normal(size=500), 1e-9 * rng.normal(size=500)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        LinearRegression(intercept=intercept).bind(sharded(X, rng.normal(size=500), 64))
+        LinearRegression(intercept=intercept, noise_sd=1.0, prior=Normal()).bind(
+            sharded(X, rng.normal(size=500), 64)
+        )
 
 
 def test_more_columns_than_rows_warns():
     with pytest.warns(UserWarning, match="and 10 more are linearly dependent"):
-        LinearRegression().bind(sharded(np.random.default_rng(6).normal(size=(8, 20)), np.ones(8)))
+        LinearRegression(noise_sd=1.0, prior=Normal()).bind(
+            sharded(np.random.default_rng(6).normal(size=(8, 20)), np.ones(8))
+        )
 
 
 def test_features_too_large_to_square_are_no_error():
     X = rows() * 1e200
-    assert LinearRegression().bind(sharded(X, np.ones(50))).dim == 3
+    assert LinearRegression(noise_sd=1.0, prior=Normal()).bind(sharded(X, np.ones(50))).dim == 3

@@ -21,6 +21,7 @@ from corebayes.models.glm import GLM
 from corebayes.models.logistic import LogisticRegression
 from corebayes.models.negative_binomial import NegativeBinomialRegression
 from corebayes.models.poisson import PoissonRegression
+from corebayes.models.prior import Normal
 from corebayes.models.student_t import StudentTRegression
 from corebayes.types import Array
 
@@ -63,11 +64,11 @@ FORMULAS = {
 KERNELS = list(FORMULAS)
 
 MODELS: dict[str, GLM] = {
-    "logistic": LogisticRegression(),
-    "poisson_softplus": PoissonRegression(),
-    "poisson_log": PoissonRegression(link="log"),
-    "student_t": StudentTRegression(df=3.5, scale=0.7),
-    "negative_binomial": NegativeBinomialRegression(dispersion=0.3),
+    "logistic": LogisticRegression(prior=Normal()),
+    "poisson_softplus": PoissonRegression(link="softplus", prior=Normal()),
+    "poisson_log": PoissonRegression(link="log", prior=Normal()),
+    "student_t": StudentTRegression(df=3.5, scale=0.7, prior=Normal()),
+    "negative_binomial": NegativeBinomialRegression(dispersion=0.3, prior=Normal()),
 }
 
 

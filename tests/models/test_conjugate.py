@@ -162,7 +162,7 @@ def test_mean_potentials_far_from_zero_keep_their_digits():
 def test_huge_weights_on_dependent_columns_stay_positive_definite(scale):
     x = np.array([[1.0, 1.0 / 3.0, 0.7]])
     with pytest.warns(UserWarning, match="proportional"):
-        model = LinearRegression(1e-4).bind(open_rows((scale * x, [2.0 * scale])))
+        model = LinearRegression(1e-4, prior=Normal()).bind(open_rows((scale * x, [2.0 * scale])))
     statistics = model.statistics(
         open_rows((scale * x, [2.0 * scale])).take(np.array([0])), np.array([1e7])
     )
@@ -176,6 +176,6 @@ def test_huge_weights_on_dependent_columns_stay_positive_definite(scale):
 
 def test_who_is_conjugate():
     assert isinstance(GaussianMean(), Conjugate)
-    assert isinstance(LinearRegression(), Conjugate)
-    assert not isinstance(LogisticRegression(), Conjugate)
-    assert not isinstance(PoissonRegression(), Conjugate)
+    assert isinstance(LinearRegression(noise_sd=1.0, prior=Normal()), Conjugate)
+    assert not isinstance(LogisticRegression(prior=Normal()), Conjugate)
+    assert not isinstance(PoissonRegression(link="softplus", prior=Normal()), Conjugate)

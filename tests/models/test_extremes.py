@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from corebayes.models import PoissonRegression
+from corebayes.models import Normal, PoissonRegression
 from corebayes.models.poisson import LAST_EXPONENT
 from corebayes.models.special import GAMMA
 from corebayes.types import Block
@@ -106,7 +106,7 @@ def test_the_series_has_the_adams_bashforth_coefficients():
 @pytest.mark.parametrize("y", [0.0, 1e6])
 def test_the_log_link_goes_on_as_a_parabola(y):
     """Value, slope and curvature are continuous; the rest pulls back towards the data."""
-    model = PoissonRegression(link="log")
+    model = PoissonRegression(link="log", prior=Normal())
     edge = LAST_EXPONENT
     value, slope, curvature, _ = exact(
         lambda eta, t: t * eta - Decimal(edge).exp() * (1 + eta - 300 + (eta - 300) ** 2 / 2),

@@ -211,7 +211,7 @@ def test_threads_do_not_share_buffers(family):
 def test_more_values_than_a_kept_buffer():
     rng = np.random.default_rng(9)
     X, y = rng.normal(size=(300, 2)), rng.integers(0, 2, size=300)
-    model = LogisticRegression().bind(open_rows((X, y)))
+    model = LogisticRegression(prior=Normal()).bind(open_rows((X, y)))
     block = open_rows((X, y)).take(np.arange(300))
     draws = rng.normal(size=(LARGEST_KEPT // 300 + 100, 2))
     np.testing.assert_allclose(
@@ -225,7 +225,7 @@ def test_dispersion_is_the_excess_of_the_variance():
     draws = np.log(3.0) * np.ones((1, 1))
     y = np.arange(4000.0)
     block = Block({"X": np.ones((4000, 1)), "y": y})
-    model = NegativeBinomialRegression(dispersion=0.5).bind(open_rows((block.X, y)))
+    model = NegativeBinomialRegression(dispersion=0.5, prior=Normal()).bind(open_rows((block.X, y)))
     mass = np.exp(model.potentials(draws, block)[:, 0] + model.log_base(block))
     assert mass.sum() == pytest.approx(1.0)
     assert mass @ y == pytest.approx(3.0)
@@ -235,7 +235,9 @@ def test_dispersion_is_the_excess_of_the_variance():
 def test_no_dispersion_is_poisson():
     y = np.array([0.0, 3.0, 40.0])
     block = Block({"X": np.ones((3, 1)), "y": y})
-    model = NegativeBinomialRegression(dispersion=1e-9).bind(open_rows((block.X, y)))
+    model = NegativeBinomialRegression(dispersion=1e-9, prior=Normal()).bind(
+        open_rows((block.X, y))
+    )
     value = model.potentials(np.array([[1.5]]), block)[:, 0] + model.log_base(block)
     np.testing.assert_allclose(value, stats.poisson.logpmf(y, np.exp(1.5)), atol=1e-5)
 

@@ -114,6 +114,6 @@ def test_arrays_are_copied_and_read_only():
         np.asarray(prior.mean)[0] = 1.0
 
 
-def test_a_prior_must_be_a_normal():
-    with pytest.raises(TypeError, match="prior must be a Normal"):
+def test_a_prior_must_be_one():
+    with pytest.raises(TypeError, match="prior must be a prior such as Normal"):
         LogisticRegression(prior=2.0)

@@ -90,7 +90,9 @@ def test_a_file_is_written_block_by_block(line, tmp_path):
 def test_parquet_columns_are_found_by_name(tmp_path):
     X, y = linear()
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
-    coreset = cb.build(cb.LinearRegression(noise_sd=0.7), frame, target="y", size=12)
+    coreset = cb.build(
+        cb.LinearRegression(noise_sd=0.7, prior=cb.Normal()), frame, target="y", size=12
+    )
     new = pd.DataFrame(linear(100, seed=1)[0], columns=["a", "b", "c"])[["c", "a", "b"]]
     new.assign(other="text").to_parquet(tmp_path / "new.parquet")
     plain = cb.predict(coreset, new[["a", "b", "c"]].to_numpy())
@@ -137,13 +139,22 @@ def test_new_groups_are_the_same_in_every_block_and_in_files(schools, tmp_path):
 @pytest.mark.parametrize(
     ("model", "distribution"),
     [
-        (cb.LogisticRegression(), lambda eta: stats.bernoulli(1 / (1 + np.exp(-eta)))),
-        (cb.PoissonRegression(link="log"), lambda eta: stats.poisson(np.exp(eta))),
         (
-            cb.NegativeBinomialRegression(dispersion=0.5),
+            cb.LogisticRegression(prior=cb.Normal()),
+            lambda eta: stats.bernoulli(1 / (1 + np.exp(-eta))),
+        ),
+        (
+            cb.PoissonRegression(link="log", prior=cb.Normal()),
+            lambda eta: stats.poisson(np.exp(eta)),
+        ),
+        (
+            cb.NegativeBinomialRegression(dispersion=0.5, prior=cb.Normal()),
             lambda eta: stats.nbinom(2.0, 2.0 / (2.0 + np.exp(eta))),
         ),
-        (cb.StudentTRegression(df=6.0, scale=0.4), lambda eta: stats.t(6.0, eta, 0.4)),
+        (
+            cb.StudentTRegression(df=6.0, scale=0.4, prior=cb.Normal()),
+            lambda eta: stats.t(6.0, eta, 0.4),
+        ),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -172,7 +183,11 @@ def test_refusals(line):
         cb.predict(line, X, interval=90)
     drawn = cb.sample(line, draws=50)
     with pytest.raises(ValueError, match="another model"):
-        cb.predict(cb.build(cb.LogisticRegression(), (X[:, :2], y > 0), size=9), X, draws=drawn)
+        cb.predict(
+            cb.build(cb.LogisticRegression(prior=cb.Normal()), (X[:, :2], y > 0), size=9),
+            X,
+            draws=drawn,
+        )
     del drawn["model"]
     with pytest.raises(ValueError, match="pass the coreset too"):
         cb.predict(drawn, X)
@@ -190,7 +205,7 @@ def test_categories_have_probabilities():
     X = rng.normal(size=(2000, 1))
     noise = rng.logistic(size=2000)
     y = np.searchsorted([-1.0, 0.5], 1.2 * X[:, 0] + noise).astype(float)
-    coreset = cb.build(cb.OrdinalRegression(), (X, y), size=40)
+    coreset = cb.build(cb.OrdinalRegression(prior=cb.Normal()), (X, y), size=40)
     found = cb.predict(coreset, np.array([[-2.0], [0.0], [3.0]]))
     assert list(found.columns)[:3] == ["likeliest", "p[0]", "p_lower[0]"]
     every = np.column_stack([found[f"p[{k}]"] for k in range(3)])

@@ -26,7 +26,7 @@ def table() -> Any:
 
 @functools.cache
 def coreset() -> cb.Coreset:
-    model = cb.LogisticRegression(intercept=True)
+    model = cb.LogisticRegression(intercept=True, prior=cb.Normal())
     return cb.build(model, table(), target=TARGET, size=15, seed=4)
 
 

@@ -108,11 +108,11 @@ def test_chosen_rows_lie_where_they_are_in_the_data():
 def test_one_column_is_shown_against_the_target():
     X = np.arange(10.0)[:, None]
     data = open_rows((X, np.tile([0.0, 1.0], 5)))
-    model = cb.LogisticRegression(intercept=True).bind(data)
+    model = cb.LogisticRegression(intercept=True, prior=cb.Normal()).bind(data)
     found = landscape(np.random.default_rng(0), weighted(model, data, [3, 4], 5.0), data)
     assert np.array_equal(found.chosen, [[3.0, 1.0], [4.0, 0.0]])
     constant = open_rows((np.ones((10, 1)), np.tile([0.0, 1.0], 5)))
-    other = weighted(cb.LogisticRegression().bind(constant), constant, [3], 5.0)
+    other = weighted(cb.LogisticRegression(prior=cb.Normal()).bind(constant), constant, [3], 5.0)
     assert landscape(np.random.default_rng(0), other, constant) is None
 
 

@@ -19,10 +19,10 @@ from corebayes.samplers.density import Frame, Pointer, plain_density, quickest_d
 
 FAMILIES = [
     cb.LogisticRegression(prior=cb.Normal(0.3, 2.0)),
-    cb.PoissonRegression(link="log"),
-    cb.PoissonRegression(link="softplus", intercept=True),
-    cb.NegativeBinomialRegression(dispersion=0.7),
-    cb.StudentTRegression(df=3.0, scale=0.7, intercept=True),
+    cb.PoissonRegression(link="log", prior=cb.Normal()),
+    cb.PoissonRegression(link="softplus", intercept=True, prior=cb.Normal()),
+    cb.NegativeBinomialRegression(dispersion=0.7, prior=cb.Normal()),
+    cb.StudentTRegression(df=3.0, scale=0.7, intercept=True, prior=cb.Normal()),
 ]
 IDS = [type(family).__name__ + str(k) for k, family in enumerate(FAMILIES)]
 

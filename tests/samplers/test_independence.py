@@ -61,7 +61,7 @@ def few_counts(rng: np.random.Generator) -> tuple[Any, np.ndarray, np.ndarray]:
 def many_rows(rng: np.random.Generator) -> tuple[Any, np.ndarray, np.ndarray]:
     X = rng.normal(size=(300, 5))
     y = (rng.random(300) < 1.0 / (1.0 + np.exp(-X @ np.arange(5.0) / 3.0))).astype(float)
-    return cb.LogisticRegression(), X, y
+    return cb.LogisticRegression(prior=cb.Normal()), X, y
 
 
 def posterior_of(make: Any) -> cb.Posterior:
@@ -132,7 +132,9 @@ def test_modes_are_looked_for_where_that_is_cheap_else_it_is_for_nuts(dim: int, 
     X = rng.normal(size=(40, dim))
     data = open_rows((X, X @ np.linspace(1.0, -2.0, dim) + rng.standard_t(3, 40)))
     posterior = cb.Posterior(
-        cb.StudentTRegression().bind(data), data.take(np.arange(40)), np.ones(40)
+        cb.StudentTRegression(df=4.0, scale=1.0, prior=cb.Normal()).bind(data),
+        data.take(np.arange(40)),
+        np.ones(40),
     )
     drawn = cb.Automatic(num_tune=200).draw(rng, posterior, 400)
     assert drawn.how == f"{how}, 4 chains" and drawn.values.shape == (4, 100, dim)

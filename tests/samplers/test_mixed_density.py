@@ -20,10 +20,10 @@ from corebayes.samplers.posterior import Posterior
 
 ONE, SLOPES, OTHER = cb.GroupTerm(group="g"), ("1", "x"), cb.GroupTerm(group="h")
 MODELS = {
-    "intercepts": (cb.LogisticRegression(), [ONE], None),
+    "intercepts": (cb.LogisticRegression(prior=cb.Normal()), [ONE], None),
     "no groups": (cb.LogisticRegression(intercept=True, prior=cb.Normal(0.3, 2.0)), [], None),
     "slopes": (
-        cb.PoissonRegression(link="log"),
+        cb.PoissonRegression(link="log", prior=cb.Normal()),
         [cb.GroupTerm(group="g", effects=SLOPES, scale=(cb.HalfStudentT(3.0, 0.5), cb.Gamma()))],
         None,
     ),
@@ -32,10 +32,18 @@ MODELS = {
         [cb.GroupTerm(group="g", effects=SLOPES, scale=cb.Exponential(2.0)), OTHER],
         None,
     ),
-    "noise": (cb.LinearRegression(), [ONE, OTHER], cb.HalfNormal(2.0)),
-    "known noise": (cb.LinearRegression(noise_sd=0.7), [ONE], None),
-    "scale": (cb.StudentTRegression(df=3.0), [ONE], Reciprocal(cb.HalfStudentT(2.0, 1.5))),
-    "dispersion": (cb.NegativeBinomialRegression(dispersion=0.4), [OTHER], None),
+    "noise": (
+        cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()),
+        [ONE, OTHER],
+        cb.HalfNormal(2.0),
+    ),
+    "known noise": (cb.LinearRegression(noise_sd=0.7, prior=cb.Normal()), [ONE], None),
+    "scale": (
+        cb.StudentTRegression(df=3.0, scale=1.0, prior=cb.Normal()),
+        [ONE],
+        Reciprocal(cb.HalfStudentT(2.0, 1.5)),
+    ),
+    "dispersion": (cb.NegativeBinomialRegression(dispersion=0.4, prior=cb.Normal()), [OTHER], None),
 }
 
 
@@ -173,7 +181,9 @@ def funnel_of(num_groups, num_rows, spread):
     eta = 0.5 * x + spread * rng.standard_normal(num_groups)[g]
     y = (rng.uniform(size=num_rows) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
     rows = open_rows(pd.DataFrame({"one": 1.0, "x": x, "g": g, "y": y}), target="y")
-    model = cb.MixedRegression(family=cb.LogisticRegression(), terms=[ONE]).bind(rows)
+    model = cb.MixedRegression(family=cb.LogisticRegression(prior=cb.Normal()), terms=[ONE]).bind(
+        rows
+    )
     return Posterior(model, rows.take(np.arange(num_rows)), np.ones(num_rows))
 
 

@@ -67,7 +67,7 @@ def test_none_is_no_budget_and_sizes_are_written_back():
 def asked():
     rng = np.random.default_rng(0)
     data = open_rows((rng.normal(size=(50_000, 3)), rng.random(50_000) < 0.4))
-    model = cb.LogisticRegression().bind(data)
+    model = cb.LogisticRegression(prior=cb.Normal()).bind(data)
     return data, model, Totals(MonteCarloSpace(model, rng.normal(size=(2000, 3))))
 
 

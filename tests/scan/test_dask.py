@@ -169,8 +169,10 @@ def test_a_build_on_a_cluster_by_its_address(files, client):
     client.wait_for_workers(2, timeout=30)
     executor = cb.dask(client.scheduler.address)
     with executor.client:
-        found = cb.build(cb.LogisticRegression(), data, size=8, seed=5, executor=executor)
-    expected = cb.build(cb.LogisticRegression(), data, size=8, seed=5)
+        found = cb.build(
+            cb.LogisticRegression(prior=cb.Normal()), data, size=8, seed=5, executor=executor
+        )
+    expected = cb.build(cb.LogisticRegression(prior=cb.Normal()), data, size=8, seed=5)
     assert np.array_equal(found.indices, expected.indices)
     assert np.array_equal(found.weights, expected.weights)
 

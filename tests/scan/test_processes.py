@@ -79,8 +79,8 @@ def test_every_number_of_workers_and_threads_gives_the_same_bits(files, pool):
 
 def test_a_build_on_workers_has_the_bits_of_a_build_without(data, pool):
     state = np.random.get_state()[1].copy()
-    expected = cb.build(cb.LogisticRegression(), data, size=8, seed=5)
-    found = cb.build(cb.LogisticRegression(), data, size=8, seed=5, executor=pool)
+    expected = cb.build(cb.LogisticRegression(prior=cb.Normal()), data, size=8, seed=5)
+    found = cb.build(cb.LogisticRegression(prior=cb.Normal()), data, size=8, seed=5, executor=pool)
     assert np.array_equal(found.indices, expected.indices)
     assert np.array_equal(found.weights, expected.weights)
     assert np.array_equal(np.random.get_state()[1], state)

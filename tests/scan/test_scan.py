@@ -88,7 +88,7 @@ def logistic(num_rows, dim=3, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(num_rows, dim))
     data = open_rows((X, rng.uniform(size=num_rows) < 0.4))
-    return data, cb.LogisticRegression().bind(data)
+    return data, cb.LogisticRegression(prior=cb.Normal()).bind(data)
 
 
 def test_memory_does_not_grow_with_rows_times_draws():
@@ -118,7 +118,9 @@ def test_best_rows_do_not_depend_on_the_layout(shard_rows):
 
 def test_ties_go_to_the_first_row():
     data = open_rows((np.ones((1500, 1)), np.ones(1500)))
-    space = MonteCarloSpace(cb.LogisticRegression().bind(data), np.linspace(-1, 1, 9)[:, None])
+    space = MonteCarloSpace(
+        cb.LogisticRegression(prior=cb.Normal()).bind(data), np.linspace(-1, 1, 9)[:, None]
+    )
     query = BestRows(space, np.linspace(-1, 1, 9), 3, np.array([1]))
     assert scan(query, data, Inline()).points.indices.tolist() == [0, 2, 3]
 

@@ -90,7 +90,7 @@ def make_files(folder: Path) -> tuple[Any, Totals]:
     np.save(folder / "X.npy", X)
     np.save(folder / "y.npy", coins(rng, X @ [1.0, -2.0, 0.5]))
     data = open_rows((folder / "X.npy", folder / "y.npy"))
-    model = cb.LogisticRegression().bind(data)
+    model = cb.LogisticRegression(prior=cb.Normal()).bind(data)
     return data, Totals(MonteCarloSpace(model, rng.normal(size=(30, 3))))
 
 

@@ -53,11 +53,11 @@ class Prior:
 
 def test_two_ways_to_write_a_class_are_refused_wherever_they_meet():
     y = TARGETS[cb.LogisticRegression]
-    coreset = built(cb.LogisticRegression(), y)
+    coreset = built(cb.LogisticRegression(prior=cb.Normal()), y)
     mixed = y.copy()
     last = np.setdiff1d(np.flatnonzero(y == 0.0), coreset.indices)[-1]
     mixed[last] = -1.0
-    words = sentence(lambda: built(cb.LogisticRegression(), mixed))
+    words = sentence(lambda: built(cb.LogisticRegression(prior=cb.Normal()), mixed))
     assert f"row {last}" in words and "not both" in words
     assert sentence(lambda: cb.certify(coreset, (X, mixed), sampler=Prior())) == words
 
@@ -65,13 +65,13 @@ def test_two_ways_to_write_a_class_are_refused_wherever_they_meet():
 def test_rows_that_count_nothing_are_passed_over():
     y, counts = TARGETS[cb.LogisticRegression].copy(), np.ones(N)
     y[17], counts[17] = 7.0, 0.0
-    coreset = built(cb.LogisticRegression(), y, counts=counts)
+    coreset = built(cb.LogisticRegression(prior=cb.Normal()), y, counts=counts)
     cb.certify(coreset, (X, y), counts=counts, sampler=Prior())
 
 
 def test_report_and_diagnostics_refuse_it_too():
     y = TARGETS[cb.LogisticRegression]
-    coreset = built(cb.LogisticRegression(), y)
+    coreset = built(cb.LogisticRegression(prior=cb.Normal()), y)
     wrong = y.copy()
     wrong[np.setdiff1d(np.arange(N), coreset.indices)[3]] = 7.0
     draws = np.zeros((4, 2))
@@ -80,13 +80,13 @@ def test_report_and_diagnostics_refuse_it_too():
     with pytest.raises(ValueError, match=r"7\.0 is not a target"):
         cb.report(coreset, (X, wrong), draws=100, progress=False)
     with pytest.raises(ValueError, match=r"7\.0 is not a target"):
-        cb.build(cb.LogisticRegression(), (X, wrong), size=20, start=coreset)
+        cb.build(cb.LogisticRegression(prior=cb.Normal()), (X, wrong), size=20, start=coreset)
 
 
 def test_the_check_costs_no_pass_and_changes_no_bit():
     y = TARGETS[cb.LogisticRegression]
     data = open_rows((X, y))
-    coreset = cb.build(cb.LogisticRegression(), data, size=8, method=cb.Uniform())
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), data, size=8, method=cb.Uniform())
     before = data.meter.rows_decoded
     draws = RNG.normal(size=(5, 2))
     # Rows that are open were checked for this model by build.
@@ -103,7 +103,7 @@ def test_other_columns_and_another_order_are_refused():
     # Values do not tell the columns apart, names do.
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 0], "c": X[:, 1], "y": X[:, 1]})
     how = {"target": "y", "features": ["a", "c"]}
-    coreset = cb.build(cb.LinearRegression(), frame, size=8, **how)
+    coreset = cb.build(cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()), frame, size=8, **how)
     assert cb.certify(coreset, frame, **how).reverse_kl is not None
     for features, words in [
         (["b", "c"], "feature 1 of this data is 'b', where the coreset was built on 'a'"),
@@ -116,5 +116,10 @@ def test_other_columns_and_another_order_are_refused():
             assert words in sentence(lambda: call(coreset, frame, **given))  # noqa: B023
     with pytest.raises(ValueError, match="feature 1 of this data is 'b'"):
         cb.build(
-            cb.LinearRegression(), frame, size=12, start=coreset, target="y", features=["b", "c"]
+            cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()),
+            frame,
+            size=12,
+            start=coreset,
+            target="y",
+            features=["b", "c"],
         )

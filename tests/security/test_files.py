@@ -35,7 +35,7 @@ PLAIN = Coreset(
     indices=INDICES,
     weights=np.array([10.0, 25.0, 15.0]),
     rows=DATA.take(INDICES),
-    model=cb.LogisticRegression(intercept=True).bind(DATA),
+    model=cb.LogisticRegression(intercept=True, prior=cb.Normal()).bind(DATA),
     num_rows=50,
     total_count=50.0,
     reason="size",
@@ -352,7 +352,7 @@ def test_hand_edited_coreset_is_refused_everywhere(tmp_path, case):
         lambda c: c.save(tmp_path / "c.parquet"),
         lambda c: to_csv(c, tmp_path / "c.csv"),
         cb.to_stan,
-        lambda c: cb.build(cb.LogisticRegression(), DATA, size=5, start=c),
+        lambda c: cb.build(cb.LogisticRegression(prior=cb.Normal()), DATA, size=5, start=c),
     )
     sentences = set()
     for call in calls:
@@ -364,7 +364,7 @@ def test_hand_edited_coreset_is_refused_everywhere(tmp_path, case):
 
 def test_learned_rows_are_said_not_to_be_compared(tmp_path):
     method = cb.PseudoCoreset(update=cb.Adam(num_steps=3, rate=0.01))
-    learned = cb.build(cb.LogisticRegression(), DATA, size=4, method=method)
+    learned = cb.build(cb.LogisticRegression(prior=cb.Normal()), DATA, size=4, method=method)
     assert learned.provenance["learned"] is True
     learned.save(tmp_path / "c.parquet")
     back = cb.load(tmp_path / "c.parquet")

@@ -210,7 +210,7 @@ def test_a_coreset_outlives_its_disk(small_disk, call, monkeypatch, trouble, wit
     place = kept_file(err, "the coreset of 4 rows")
     assert place.parent == (Path("kept") if with_checkpoint else Path("cache/corebayes").absolute())
     with np.load("rows.npz") as rows:
-        expected = build(cb.LogisticRegression(), (rows["X"], rows["y"]), size=4)
+        expected = build(cb.LogisticRegression(prior=cb.Normal()), (rows["X"], rows["y"]), size=4)
     assert np.array_equal(cb.load(place).weights, expected.weights)
     assert not [name for name in os.listdir(small_disk) if name.startswith(".")]
 
@@ -391,7 +391,12 @@ def test_a_lock_that_is_a_link_makes_no_file_elsewhere(folder):
     (folder / "kept").mkdir()
     (folder / "kept" / "lock").symlink_to(folder / "victim")
     with np.load("rows.npz") as rows, pytest.raises(ValueError, match="cannot use the checkpoint"):
-        cb.build(cb.LogisticRegression(), (rows["X"], rows["y"]), size=2, checkpoint="kept")
+        cb.build(
+            cb.LogisticRegression(prior=cb.Normal()),
+            (rows["X"], rows["y"]),
+            size=2,
+            checkpoint="kept",
+        )
     assert not (folder / "victim").exists()
 
 

@@ -50,7 +50,9 @@ def coreset_page(tmp_path_factory):
     y = (rng.random(300) < 0.5).astype(np.int64)
     names = [f"{name}{k}" for k, name in enumerate(HOSTILE)]
     rows = pa.table({**dict(zip(names, X.T, strict=True)), "<b>y</b>": y})
-    built = cb.build(cb.LogisticRegression(), rows, target="<b>y</b>", size=12, seed=0)
+    built = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()), rows, target="<b>y</b>", size=12, seed=0
+    )
     told = {**built.provenance, "command": "".join(HOSTILE), "method": HOSTILE[1]}
     path = tmp_path_factory.mktemp("page") / "report.html"
     cb.report(

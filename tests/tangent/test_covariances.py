@@ -172,14 +172,14 @@ def test_constant_potentials_have_no_direction(num_draws):
     X = np.random.default_rng(0).normal(size=(30, 2))
     X[[4, 11]] = 0.0
     data = open_rows((X, np.arange(30) % 2))
-    model = cb.LogisticRegression().bind(data)
+    model = cb.LogisticRegression(prior=cb.Normal()).bind(data)
     draws = np.random.default_rng(1).normal(size=(num_draws, 2))
     space = MonteCarloSpace(model, draws)
     norms = space.squared_norms(space.embed(data.take(np.arange(30))))
     assert np.array_equal(np.flatnonzero(norms == 0.0), [4, 11])
     problem = Problem(model, data)
     coreset = cb.build(
-        cb.LogisticRegression(),
+        cb.LogisticRegression(prior=cb.Normal()),
         data,
         size=20,
         method=cb.SparseVI(geometry=cb.MonteCarlo(num_draws=num_draws)),

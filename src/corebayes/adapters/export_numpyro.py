@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.adapters import coefficient_parts
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64
@@ -45,7 +46,7 @@ def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     >>> import jax, numpy as np, numpyro, corebayes as cb
     >>> from numpyro.infer import MCMC, NUTS
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> coreset = cb.build(cb.LinearRegression(), (X, X @ [1.0, -2.0]), size=5, seed=0)
+    >>> coreset = cb.build(cb.LinearRegression(noise_sd=1.0), (X, X @ [1.0, -2.0]), size=5)
     >>> numpyro.enable_x64()
     >>> mcmc = MCMC(NUTS(cb.to_numpyro(coreset)), num_warmup=200, num_samples=200,
     ...             progress_bar=False)
@@ -151,15 +152,14 @@ def _observe(
 
 def _mixed(parts: MixedParts, rows: Block, weights: Array) -> Callable[[], None]:
     numpyro = import_numpyro()
-    model, prior = parts.model, parts.model.fixed_prior
+    model = parts.model
     X, y, groups = model.fixed_design(rows), model.family.exported_target(rows), model.groups(rows)
     columns, offset, row = parts.columns(rows), model.offset(rows), parts.row(rows)
     distributions = numpyro.distributions
 
     def weighted_mixed_regression() -> None:
         _warn_of_float32(weights)
-        normal = distributions.MultivariateNormal(prior.mean, covariance_matrix=prior.covariance)
-        coefficients = numpyro.sample("coefficients", normal)
+        coefficients = coefficient_parts.in_numpyro(numpyro, model, "coefficients")
         for position, name in enumerate(model.fixed_names):
             numpyro.deterministic(name, coefficients[position])
         constants = [numpyro.sample(one.name, _single(one.prior)) for one in parts.learned]
@@ -182,19 +182,12 @@ def _marginal(
     jax: Any = importlib.import_module("jax")
     parts = mixed_parts(coreset.level_one)
     assert parts is not None
-    if not parts.model.family.log_concave:
-        raise TypeError(
-            f"to_numpyro has no quadrature for groups of {type(parts.model.family).__name__}, "
-            "whose effects may have several modes: export coreset.level_one, a coreset of rows"
-        )
-    model, prior, weights = parts.model, parts.model.fixed_prior, coreset.weights
+    model, weights = parts.model, coreset.weights
     factor = marginal_factor(coreset, parts, numpyro)
 
     def weighted_groups() -> None:
         _warn_of_float32(weights)
-        normal = numpyro.distributions.MultivariateNormal
-        distribution = normal(prior.mean, covariance_matrix=prior.covariance)
-        coefficients = numpyro.sample("coefficients", distribution)
+        coefficients = coefficient_parts.in_numpyro(numpyro, model, "coefficients")
         for position, name in enumerate(model.fixed_names):
             numpyro.deterministic(name, coefficients[position])
         values = [numpyro.sample(one.name, _single(one.prior)) for one in parts.scales()]

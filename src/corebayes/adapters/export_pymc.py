@@ -15,9 +15,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from corebayes.adapters import coefficient_parts
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
+from corebayes.adapters.marginal_pymc import marginal_potential
 from corebayes.adapters.mixed_parts import MixedParts, Single, mixed_parts
 from corebayes.adapters.pymc import PymcModel, import_pymc
 from corebayes.adapters.pymc_graph import import_dispatch, rebuild, to_jax
@@ -25,7 +29,7 @@ from corebayes.adapters.pymc_rows import RowInputs
 from corebayes.adapters.pymc_variables import initial_point
 from corebayes.adapters.symbols import of_pytensor
 from corebayes.adapters.tracing import one_at_a_time
-from corebayes.coreset import Coreset, check_coreset
+from corebayes.coreset import Coreset, GroupCoreset, check_coreset
 from corebayes.models.family import Family
 from corebayes.models.scale_prior import (
     Beta,
@@ -55,6 +59,11 @@ def to_pymc(coreset: Coreset) -> Any:
     if isinstance(coreset.model, PymcModel):
         exported = _weighted(coreset.model, coreset)
         names = [parameter.name for parameter in coreset.model.parameters]
+    elif isinstance(coreset, GroupCoreset):
+        exported, names, signs = _marginal(coreset)
+        density = density_of(exported, names)
+        check_density(coreset, lambda theta: density(signs * theta), "PyMC")
+        return exported
     elif mixed := mixed_parts(coreset):
         exported = _mixed(mixed, coreset)
         names, places, signs = mixed.order()
@@ -187,11 +196,9 @@ def _terms(family: Family, etas: list[Any], y: Any, row: Mapping[str, Array]) ->
 
 def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
     pymc, model, rows = import_pymc(), parts.model, coreset.rows
-    prior, groups = model.fixed_prior, model.groups(coreset.rows)
+    groups = model.groups(coreset.rows)
     with pymc.Model(coords={"coefficient": list(model.fixed_names)}) as exported:
-        coefficients = pymc.MvNormal(
-            "coefficients", prior.mean, cov=prior.covariance, dims="coefficient"
-        )
+        coefficients = coefficient_parts.in_pymc(pymc, model, "coefficients", "coefficient")
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
         constants = [_single(one) for one in parts.learned]
@@ -209,6 +216,25 @@ def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
         terms = _terms(parts.family(constants), etas, y, parts.row(rows))
         pymc.Potential(POTENTIAL, (weights * terms).sum())
     return exported
+
+
+def _marginal(coreset: GroupCoreset) -> tuple[Any, list[str], Array]:
+    """The model of what all groups share, its variables in the order of φ, and signs there."""
+    pymc, parts = import_pymc(), mixed_parts(coreset.level_one)
+    assert parts is not None
+    model = parts.model
+    with pymc.Model(coords={"coefficient": list(model.fixed_names)}) as exported:
+        coefficients = coefficient_parts.in_pymc(pymc, model, "coefficients", "coefficient")
+        for position, name in enumerate(model.fixed_names):
+            pymc.Deterministic(name, coefficients[position])
+        values = [_single(one) for one in parts.scales()]
+        constants, scales = values[: len(parts.learned)], values[len(parts.learned) :]
+        total = marginal_potential(coreset, parts, coefficients, constants, scales)
+        pymc.Potential(POTENTIAL, total)
+    signs = np.ones(coreset.model.dim)
+    for one in parts.scales():
+        signs[one.place] = -1.0 if one.inverse else 1.0
+    return exported, ["coefficients", *(one.name for one in parts.scales())], signs
 
 
 def _single(variable: Single) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.adapters.family_names import ALIASES, family_named
+from corebayes.adapters.family_names import family_named
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows
 from corebayes.formula.stored import design_from_data
@@ -23,13 +23,12 @@ from corebayes.models import (
     BinomialRegression,
     GroupTerm,
     HalfNormal,
-    HalfStudentT,
     LogisticRegression,
     MixedRegression,
-    Normal,
     OrdinalRegression,
 )
 from corebayes.models.family import Family
+from corebayes.models.given_prior import Given
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.rows import Rows
 
@@ -48,7 +47,7 @@ def from_formula(
     frame: Any,
     *,
     family: str | Family = "logistic",
-    prior: Normal | None = None,
+    prior: Given = None,
     group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
     learned: ScalePrior | Mapping[str, ScalePrior] | None = None,
     counts: str | None = None,
@@ -76,17 +75,16 @@ def from_formula(
     Effects are independent, with | as with ||, each with a standard deviation of its own, whose
     prior is `group_sd`: one for all, or by name, {"1|g": HalfNormal(2.0)}. `learned` is the prior
     of the family's constant (noise_sd of linear, scale of student-t, dispersion of
-    negative-binomial regression), which is unknown then, or priors by name of several. In a formula
-    with group terms, and under the names of Bambi and R, it is unknown unless `options` say what it
-    is. The default priors of both are HalfNormal(1), but for the noise HalfStudentT(4, s), and for
-    effects on targets that are measured (linear, student-t) HalfNormal(s), s the standard deviation
-    of the target to two digits. Cost: one design matrix of N·d numbers in memory.
+    negative-binomial regression), or priors by name of several; it is unknown unless `options` say
+    what it is. `prior` is that of the coefficients: one for all, or by name,
+    {"carat": Normal(0, 10)}; without one they are weakly informative on the scale of the data, and
+    the model says which when it is built. The default prior of effects is HalfNormal(1), on targets
+    that are measured (linear, student-t) HalfNormal(s), s the standard deviation of the target to
+    two digits. Cost: one design matrix of N·d numbers in memory.
     """
     model = _family(family, prior, options)
     rows = design_rows(formula, frame, counts=counts, missing=missing)
-    unsaid = isinstance(family, str) and not {one.name for one in model.learnable} & {*options}
-    named = isinstance(family, str) and family in ALIASES
-    return mixed(model, rows, group_sd=group_sd, learned=learned, unsaid=unsaid, named=named), rows
+    return mixed(model, rows, group_sd=group_sd, learned=learned), rows
 
 
 def mixed(
@@ -95,21 +93,13 @@ def mixed(
     *,
     group_sd: ScalePrior | Mapping[str, ScalePrior] | None = None,
     learned: ScalePrior | Mapping[str, ScalePrior] | None = None,
-    unsaid: bool = False,
-    named: bool = False,
 ) -> Family | MixedRegression:
-    """The family with the group terms of the rows' design; the family alone if nothing is mixed.
-
-    Nobody said what the family's constant is if `unsaid`. It is learned then where there are group
-    terms, and where the family was `named` as by those who always learn it.
-    """
+    """The family with the group terms of the rows' design; the family alone if nothing is mixed."""
     design = design_from_data(rows.design)
     family = _with_columns(family, design)
     # Cutpoints are the intercepts.
     apart = [name for name in ("Intercept",) if isinstance(family, OrdinalRegression)]
     apart = [*design.slope_names, *(name for name in apart if name in design.fixed_names)]
-    if learned is None and unsaid and (named or design.groups) and family.constants:
-        learned = _default_learned(family, rows)
     if group_sd is not None and not design.groups:
         raise ValueError("group_sd is for formulas with group terms such as (1 | g)")
     if not design.groups and learned is None and apart == list(design.slope_names):
@@ -170,10 +160,6 @@ def _effect_names(design: Design) -> list[str]:
     ]
 
 
-def _default_learned(model: Family, rows: Rows) -> ScalePrior:
-    return HalfStudentT(4.0, _spread(rows)) if model.location_family else HalfNormal(1.0)
-
-
 def _spread(rows: Rows) -> float:
     """The standard deviation of the target to two digits."""
     some = rows.some(np.random.default_rng(0), min(SPREAD_ROWS, rows.num_rows))
@@ -181,7 +167,7 @@ def _spread(rows: Rows) -> float:
     return deviation if deviation > 0.0 and np.isfinite(deviation) else 1.0
 
 
-def _family(family: str | Family, prior: Normal | None, options: dict[str, Any]) -> Family:
+def _family(family: str | Family, prior: Given, options: dict[str, Any]) -> Family:
     if isinstance(family, type):
         raise TypeError(f"family must be an object: write {family.__name__}(), with parentheses")
     if not isinstance(family, str):

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corebayes.adapters.mixed_parts import MixedParts
 from corebayes.coreset import GroupCoreset
 from corebayes.models.quadrature import product_rule
+from corebayes.types import Array
 
 # Damped steps by λ/(1 + λ) come as close as any float64 can tell in so many.
 STEPS = 40
@@ -25,16 +27,8 @@ def marginal_factor(coreset: GroupCoreset, parts: MixedParts, numpyro: Any) -> C
     """(coefficients, constants, scales (q,)) ↦ Σ_g w_g log ∫ p(y_g, b) db."""
     jax: Any = importlib.import_module("jax")
     jnp: Any = importlib.import_module("jax.numpy")
-    groups, weights = coreset.rows, coreset.weights
-    y, X, Z, w = groups["y"], groups["X"], groups["Z"], groups["w"]
-    if parts.model.family.row_columns:
-        raise TypeError(
-            "to_numpyro has no quadrature for groups of rows with an offset, exposure, trials or "
-            "censoring: export coreset.level_one, a coreset of rows"
-        )
-    if not parts.model.family.location_family:
-        # The family's own form of a label may be ±1; other libraries have 0 and 1.
-        y = np.where(y > 0.0, y, 0.0).astype(np.int64)
+    weights = coreset.weights
+    y, X, Z, w = group_arrays(coreset, parts, "to_numpyro")
     q = Z.shape[2]
     points, log_weights = product_rule(coreset.marginal.num_nodes, q)
 
@@ -68,6 +62,28 @@ def marginal_factor(coreset: GroupCoreset, parts: MixedParts, numpyro: Any) -> C
         return jnp.sum(weights * jax.vmap(of_group)(X @ coefficients, Z, y, w))
 
     return factor
+
+
+def group_arrays(
+    coreset: GroupCoreset, parts: MixedParts, exporter: str
+) -> tuple[NDArray[Any], Array, Array, Array]:
+    """y, X, Z and w of the kept groups, or a sentence where there is no quadrature for them."""
+    groups, family = coreset.rows, parts.model.family
+    if not family.log_concave:
+        raise TypeError(
+            f"{exporter} has no quadrature for groups of {type(family).__name__}, "
+            "whose effects may have several modes: export coreset.level_one, a coreset of rows"
+        )
+    if family.row_columns:
+        raise TypeError(
+            f"{exporter} has no quadrature for groups of rows with an offset, exposure, trials or "
+            "censoring: export coreset.level_one, a coreset of rows"
+        )
+    y = groups["y"]
+    if not family.location_family:
+        # The family's own form of a label may be ±1; other libraries have 0 and 1.
+        y = np.where(y > 0.0, y, 0.0).astype(np.int64)
+    return y, groups["X"], groups["Z"], groups["w"]
 
 
 def _mode(jax: Any, height: Callable[[Any], Any], curvature: Callable[[Any], Any], q: int) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from corebayes.adapters import coefficient_parts
 from corebayes.adapters.mixed_parts import MixedParts, Single
 from corebayes.coreset import Coreset
 from corebayes.models.scale_prior import (
@@ -28,16 +29,13 @@ PROGRAM = """data {{
   matrix[M, {columns}] X;
   {target};
   vector<lower=0>[M] weight;
-  vector[D] prior_mean;
-  cov_matrix[D] prior_covariance;
 {data}}}
 parameters {{
   vector[D] beta;
 {parameters}}}
 {transformed}model {{
   {eta};
-{predictor}  beta ~ multi_normal(prior_mean, prior_covariance);
-{priors}  for (i in 1:M)
+{predictor}{priors}  for (i in 1:M)
     target += weight[i] * {line};
 }}
 """
@@ -46,25 +44,23 @@ parameters {{
 def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], str, str]:
     """Data, program, and the lines that weight the likelihood."""
     model, rows, family = parts.model, coreset.rows, parts.model.family
-    prior, groups, target = model.fixed_prior, model.groups(rows), family.exported_target(rows)
+    groups, target = model.groups(rows), family.exported_target(rows)
+    prior, declared, priors = coefficient_parts.in_stan(model)
     data: dict[str, Any] = {
         "M": coreset.size,
         "D": model.num_fixed,
         "X": model.fixed_design(rows).tolist(),
         "y": target.tolist(),
         "weight": coreset.weights.tolist(),
-        "prior_mean": prior.mean.tolist(),
-        "prior_covariance": prior.covariance.tolist(),
+        **prior,
     }
     linear, columns = len(family.linear), "D"
     eta = "vector[M] eta = X * beta"
     if linear > 1:
         columns = f"D %/% {linear}"
         eta = f"matrix[M, {linear}] eta = X * to_matrix(beta, {columns}, {linear})"
-    declared: list[str] = []
     parameters: list[str] = []
     predictor: list[str] = []
-    priors: list[str] = []
     constants = dict(family.constants)
     transformed = ""
     kinds = {one.name: BOUNDS[one.transform] for one in family.learnable}

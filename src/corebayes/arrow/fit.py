@@ -103,7 +103,7 @@ class Fitting:
         """The step from θ for the scales that θ has; `coupled` adds their own uncertainty."""
         layout = self.layout
         at = theta if coupled is None else _with_scales(coupled.mean, theta, layout)
-        prior = self.prior.sums(theta)
+        prior = self.prior.sums(theta, spread=gaussian)
         total = sums.padded(layout.num_wide).plus(prior)
         wide_mean, own_mean = theta[layout.wide_positions], theta[layout.own_positions]
         plain = _gaussian(layout, wide_mean, own_mean, total)
@@ -124,7 +124,9 @@ class Fitting:
             return ArrowGaussian(
                 layout, wide_mean, own_mean, plain.factor, plain.slopes, plain.root
             ), decrement
-        with_scales = sums.padded(layout.num_wide).plus(self.prior.sums(at, coupled=coupled))
+        with_scales = sums.padded(layout.num_wide).plus(
+            self.prior.sums(at, spread=coupled, coupled=coupled)
+        )
         return _gaussian(layout, wide_mean, own_mean, with_scales), decrement
 
     def between(self, old: ArrowGaussian, new: ArrowGaussian, share: float) -> ArrowGaussian:

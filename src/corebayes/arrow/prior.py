@@ -17,6 +17,7 @@ import numpy as np
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
 from corebayes.arrow.sums import ArrowSums
+from corebayes.models.coefficient_prior import Averages
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.types import Array, Indices
@@ -28,9 +29,15 @@ NO_CUBES = np.zeros((1, 1, 1, 1))
 class PriorParts(Protocol):
     """What a fit asks of a prior."""
 
-    def sums(self, theta: Array, *, coupled: ArrowGaussian | None = None) -> ArrowSums:
+    def sums(
+        self,
+        theta: Array,
+        *,
+        spread: ArrowGaussian | None = None,
+        coupled: ArrowGaussian | None = None,
+    ) -> ArrowSums:
         """Gradient and Hessian at θ with the scales held fixed; `coupled` adds their own entries,
-        expected under this Gaussian."""
+        expected under this Gaussian. What is not Gaussian is averaged over `spread` around θ."""
         ...
 
     def expected_log_density(self, gaussian: ArrowGaussian) -> float: ...
@@ -60,9 +67,16 @@ class ArrowPrior:
         places[own] = self.layout.num_wide + np.arange(own.size).reshape(own.shape)
         return places
 
-    def sums(self, theta: Array, *, coupled: ArrowGaussian | None = None) -> ArrowSums:
+    def sums(
+        self,
+        theta: Array,
+        *,
+        spread: ArrowGaussian | None = None,
+        coupled: ArrowGaussian | None = None,
+    ) -> ArrowSums:
         """Value, gradient and Hessian of log π_0 at θ, the scales held fixed.
 
+        Of coefficients whose prior is not Normal they are averages over the `spread` around θ.
         With `coupled`, a Gaussian at θ, also the scales' own entries, expected under it.
         """
         layout, fixed = self.layout, self.prior.fixed
@@ -73,6 +87,9 @@ class ArrowPrior:
         own_wide = np.zeros((num_groups, q, p))
         wide_wide[: fixed.dim, : fixed.dim] = -fixed.precision
         gradient[: fixed.dim] = fixed.gradient(theta[: fixed.dim])
+        for place, average in self._averages(theta, spread):
+            gradient[place] += average.first
+            wide_wide[place, place] += average.second
         for place, learned in enumerate(self.prior.learned, fixed.dim):
             gradient[place] = learned.gradient(theta[place])
             wide_wide[place, place] = learned.hessian(theta[place])
@@ -98,6 +115,18 @@ class ArrowPrior:
         wide_gradient = gradient[wide_positions]
         return ArrowSums(0.0, wide_gradient, wide_wide, own_gradient, own_own, own_wide, NO_CUBES)
 
+    def _averages(self, theta: Array, spread: ArrowGaussian | None) -> list[tuple[int, Averages]]:
+        """E log p of the priors that are not Normal, under their share of the spread."""
+        others = self.prior.others
+        if not others:
+            return []
+        variances = np.zeros(theta.size) if spread is None else spread.wide_variances
+        # Coefficients come first, in θ as among the wide parameters.
+        return [
+            (place, prior.averages(float(theta[place]), float(np.sqrt(variances[place]))))
+            for place, prior in others
+        ]
+
     def _couple(
         self, wide_wide: Array, own_wide: Array, scaled: ScaledEffects, entries: Array
     ) -> None:
@@ -117,6 +146,10 @@ class ArrowPrior:
         variances[self.layout.own_positions] = gaussian.own_variances
         value = float(self.prior.log_density(theta[None])[0])
         fixed = self.prior.fixed
+        for (place, prior), (_, average) in zip(
+            self.prior.others, self._averages(theta, gaussian), strict=True
+        ):
+            value += average.value - float(prior.log_density(theta[place]))
         factor = gaussian.factor[: fixed.dim]
         value -= 0.5 * float(np.einsum("ij,jk,ik->", fixed.precision, factor, factor))
         for scaled in self.prior.scales:

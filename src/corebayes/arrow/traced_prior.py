@@ -48,7 +48,13 @@ class TracedPrior:
             probe[places] = 1.0
         return probes
 
-    def sums(self, theta: Array, *, coupled: ArrowGaussian | None = None) -> ArrowSums:
+    def sums(
+        self,
+        theta: Array,
+        *,
+        spread: ArrowGaussian | None = None,
+        coupled: ArrowGaussian | None = None,
+    ) -> ArrowSums:
         """Gradient and Hessian of log π_0 at θ, the scales held fixed.
 
         With `coupled`, a Gaussian at θ, also the scales' own entries, expected under it.

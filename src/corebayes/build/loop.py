@@ -37,6 +37,7 @@ from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction
 from corebayes.coreset import Coreset
 from corebayes.deadline import time_limit
+from corebayes.models.prior_table import statement_of
 from corebayes.rows import open_rows
 from corebayes.scan.inline import one_blas_thread
 from corebayes.scan.passes import Executor
@@ -158,6 +159,8 @@ def build(
         points = None if start is None else starting_points(start, rows)
         tolerance = Tolerance(tol)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
+            if (statement := statement_of(run.problem.model)) is not None:
+                bar.note(statement)
             say_if_doubtful(run.problem, size, bar)
             run.init(size, points)
             reason = run.until(tolerance, bar.show)

@@ -18,6 +18,7 @@ from corebayes.constructions import Construction, Info
 from corebayes.coreset import Coreset
 from corebayes.data.warn import ToleranceWarning, warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
+from corebayes.models.prior_table import statement_of
 from corebayes.models.units import as_units
 from corebayes.problem import Problem
 from corebayes.rows import Rows
@@ -94,9 +95,12 @@ class Run:
 
     def _say_begin(self, size: int | None) -> None:
         data = self.problem.data
+        statement = statement_of(self.problem.model)
         say(
             "begin",
-            f"{type(self.method).__name__} of {data.num_rows:,} rows, seed {self.seed}",
+            f"{type(self.method).__name__} of {data.num_rows:,} rows, seed {self.seed}"
+            + ("" if statement is None else f"\n{statement}"),
+            model=statement,
             method=type(self.method).__name__,
             num_rows=data.num_rows,
             size=size,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -145,6 +145,14 @@ def judged(
         verdict=_verdict(coreset, found, variation, tol, fault, around, because, unseen),
         **about,
     )
+
+
+def with_marginals(found: Certificate, marginals: Marginals) -> Certificate:
+    """The same with what it says of single parameters, in the verdict where that is more."""
+    verdict = found.verdict
+    if found.fault == "coreset" and marginals.are_fine(found.tol):
+        verdict = f"{verdict} {marginals.sentence}"
+    return replace(found, marginals=marginals, verdict=verdict)
 
 
 def _fault(found: Measured, tol: float) -> str | None:

@@ -47,6 +47,8 @@ LEVEL = 0.025
 FIRST, GROWTH, CLEAR = 100, 4, 0.1
 # Draws at most where groups are units.
 GROUP_DRAWS = 1000
+# Draws for what changes about single parameters, and potentials that they may cost.
+MARGINAL_DRAWS, MOST_POTENTIALS = 1_000, 300_000_000
 
 
 def certify(
@@ -228,8 +230,13 @@ def _of_draws(
                 coreset, trouble, "draws", tol, num_draws=num_draws, **about
             )
     result = certificate.judged(coreset, found, tol, num_draws=num_draws, **about, **judging)
-    if is_structured(coreset.model) and result.reverse_kl is not None:
-        result = replace(result, marginals=_marginals(coreset, evidence, num_draws))
+    if is_structured(coreset.model):
+        wanted = num_draws
+        if not result.certified:
+            # Many parameters are looked at, each with the noise of all of them.
+            most = min(MARGINAL_DRAWS, numbers[-1], MOST_POTENTIALS // rows.num_rows)
+            wanted = max(num_draws, most)
+        result = certificate.with_marginals(result, _marginals(coreset, evidence, wanted))
     return result
 
 

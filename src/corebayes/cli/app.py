@@ -48,6 +48,8 @@ from corebayes.cli.options import (
     Memory,
     Missing,
     OnBad,
+    Prior,
+    PriorSd,
     RowsFile,
     Scheduler,
     Seed,
@@ -59,6 +61,7 @@ from corebayes.cli.options import (
     print_json,
     read,
 )
+from corebayes.cli.priors import given_prior
 from corebayes.constructions import default_construction
 from corebayes.data.frames import import_pyarrow
 from corebayes.files.outputs import probe_output, write_or_keep
@@ -158,15 +161,16 @@ def build(
             show_default="the best one for the model",
         ),
     ] = None,
-    prior_sd: Annotated[float, Option(help="Prior: N(0, sd²) on every coefficient.")] = 1.0,
+    prior: Prior = None,
+    prior_sd: PriorSd = None,
     noise_sd: Annotated[
-        float | None, Option(help="Of linear, gaussian, student-t.", show_default="1.0")
+        float | None, Option(help="Of linear, gaussian, student-t.", show_default="learned")
     ] = None,
     df: Annotated[
-        float | None, Option(help="Degrees of freedom of student-t.", show_default="4.0")
+        float | None, Option(help="Degrees of freedom of student-t.", show_default="learned")
     ] = None,
     dispersion: Annotated[
-        float | None, Option(help="Of negative-binomial.", show_default="1.0")
+        float | None, Option(help="Of negative-binomial.", show_default="learned")
     ] = None,
     group_sd: Annotated[
         float | None,
@@ -206,14 +210,16 @@ def build(
     if log is not None:
         write_lines(sys.stderr, log)
     earlier = None if start is None else cb.load(start)
-    options = ModelOptions(prior_sd, intercept, noise_sd, df, dispersion, group_sd)
+    options = ModelOptions(
+        given_prior(prior, prior_sd), intercept, noise_sd, df, dispersion, group_sd
+    )
     bayes = make_model(model, options, by_formula=formula is not None)
     construction = None if method is None else make_method(method)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
     columns = Columns(target, split(features), counts, on_bad, formula, None, duplicates, missing)
     data = read(rows, columns)
-    bayes = with_groups(bayes, data, options, name=model)
+    bayes = with_groups(bayes, data, options)
     announce_target(data)
     _announce(data, construction or default_construction(bayes), size)
     with make_executor(workers, scheduler, tls) as executor:

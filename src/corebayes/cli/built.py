@@ -9,9 +9,11 @@ from typing import Any
 
 from corebayes.cli.options import make_console, print_json
 from corebayes.coreset import Coreset, GroupCoreset
+from corebayes.models.prior_table import statement_of, title_of
 
 
 def described(coreset: Coreset, out: Path) -> dict[str, Any]:
+    priors: Any = getattr(coreset.model, "priors", None)
     last = coreset.trace[-1] if coreset.trace else {}
     kl = last.get("kl")
     if kl is not None and not math.isfinite(kl):
@@ -24,8 +26,10 @@ def described(coreset: Coreset, out: Path) -> dict[str, Any]:
         "num_rows": coreset.num_rows,
         "unit": "groups" if isinstance(coreset, GroupCoreset) else "rows",
         "total_count": coreset.total_count,
-        "model": type(coreset.model).__name__,
+        "model": title_of(coreset.model),
+        "statement": statement_of(coreset.model),
         "parameters": list(coreset.model.parameter_names),
+        "priors": [list(row) for row in priors()] if priors is not None else None,
         "reason": coreset.reason,
         "kl": kl,
         "kl_se": None if kl is None else last.get("kl_se"),
@@ -37,12 +41,17 @@ def described(coreset: Coreset, out: Path) -> dict[str, Any]:
 
 def print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
-        print_json(**description)
+        print_json(**{name: value for name, value in description.items() if name != "statement"})
         return
     console = make_console()
     size, num_rows, unit = (description[name] for name in ("size", "num_rows", "unit"))
     console.print(f"{size:,} of {num_rows:,} {unit} are in {description['out']}", style="bold")
     console.print(f"  model    {description['model']}, {len(description['parameters'])} parameters")
+    if description["statement"]:
+        first, *lines = str(description["statement"]).splitlines()
+        console.print(f"           {first}", soft_wrap=True)
+        for line in lines:
+            console.print(f"         {line}", soft_wrap=True)
     console.print(f"  stopped  {description['reason']}", soft_wrap=True)
     if description["kl"] is not None:
         console.print(

@@ -19,6 +19,7 @@ from corebayes.cli.options import (
     Json,
     Memory,
     OnBad,
+    Prior,
     RowsFile,
     Scheduler,
     Seed,
@@ -29,6 +30,7 @@ from corebayes.cli.options import (
     print_json,
     read,
 )
+from corebayes.cli.priors import given_prior
 from corebayes.files.outputs import probe_output, write_or_keep
 from corebayes.models import NormalPriorModel
 from corebayes.report.summary import summarise
@@ -125,9 +127,19 @@ def merge(
     _write(context, "merge", merged, out, checkpoint, as_json=as_json)
 
 
+def _with_prior(model: Any, given: Any) -> Any:
+    """The coreset's model with another prior of its coefficients."""
+    if isinstance(model, cb.MixedRegression):
+        return replace(model, family=replace(model.family, prior=given), bound=None)
+    if not isinstance(model, NormalPriorModel):
+        raise ValueError(f"another prior means nothing to a {type(model).__name__}")
+    return replace(model, prior=given, bound=None)
+
+
 def refit(
     coreset: CoresetFile,
     data: Annotated[str | None, Option(help="The rows it was built from, to certify.")] = None,
+    prior: Prior = None,
     prior_mean: Annotated[float, Option(help="Prior: N(mean, sd²) on every coefficient.")] = 0.0,
     prior_sd: Annotated[float | None, Option(help="The same.", show_default="as built")] = None,
     features: Features = None,
@@ -140,12 +152,13 @@ def refit(
     """Draws under another prior or with fewer columns. Exit code 1: not certified."""
     loaded = cb.load(coreset)
     model: Any = loaded.model
-    if prior_sd is not None:
-        if not isinstance(model, NormalPriorModel):
-            raise ValueError(f"--prior-sd means nothing to a {type(model).__name__}")
-        model = replace(model, prior=cb.Normal(prior_mean, prior_sd), bound=None)
-    elif prior_mean:
+    if prior_mean and prior_sd is None:
         raise ValueError("--prior-mean goes with --prior-sd: give both")
+    if prior_sd is not None or prior:
+        given = given_prior(prior, prior_sd)
+        if prior_sd is not None:
+            given = cb.Normal(prior_mean, prior_sd)
+        model = _with_prior(model, given)
     rows = None if data is None else read(data, columns_of(loaded, None, None, None))
     found = cb.refit(
         loaded,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corebayes as cb
-from corebayes.adapters.family_names import ALIASES, our_name
+from corebayes.adapters.family_names import our_name
 from corebayes.adapters.formula import mixed
 from corebayes.constructions import Construction, exported
 from corebayes.coreset import Coreset
@@ -34,7 +34,7 @@ from corebayes.types import Model
 class ModelOptions(NamedTuple):
     """The numbers that models take on the command line; None where nothing was said."""
 
-    prior_sd: float
+    prior: Any
     intercept: bool
     noise_sd: float | None = None
     df: float | None = None
@@ -86,7 +86,9 @@ def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) ->
     """
     name = our_name(name) if name not in MODELS or by_formula else name
     constructor, settings = _named(name, MODELS, "model")
-    arguments: dict[str, Any] = {**settings, "prior": cb.Normal(0.0, options.prior_sd)}
+    arguments: dict[str, Any] = dict(settings)
+    if options.prior is not None:
+        arguments["prior"] = options.prior
     if issubclass(constructor, Family):
         arguments["intercept"] = options.intercept
     elif options.intercept:
@@ -105,7 +107,7 @@ def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) ->
     return constructor(**arguments)
 
 
-def with_groups(model: Model, data: Rows, options: ModelOptions, *, name: str) -> Model:
+def with_groups(model: Model, data: Rows, options: ModelOptions) -> Model:
     """The model with the group terms of the formula that made the rows, if it has any."""
     if options.group_sd is not None and not options.group_sd > 0.0:
         raise ValueError(f"--group-sd must be positive, got {options.group_sd:g}")
@@ -113,16 +115,8 @@ def with_groups(model: Model, data: Rows, options: ModelOptions, *, name: str) -
         if options.group_sd is not None:
             raise ValueError("--group-sd is for a --formula with group terms such as (1 | g)")
         return model
-    flag = {argument: flag for flag, argument in model.flags.items()}.get(
-        model.learnable[0].name if model.learnable else ""
-    )
-    return mixed(
-        model,
-        data,
-        group_sd=None if options.group_sd is None else cb.HalfNormal(options.group_sd),
-        unsaid=flag is not None and getattr(options, flag) is None,
-        named=name in ALIASES,
-    )
+    group_sd = None if options.group_sd is None else cb.HalfNormal(options.group_sd)
+    return mixed(model, data, group_sd=group_sd)
 
 
 def make_method(name: str) -> Construction:

@@ -27,6 +27,8 @@ from corebayes.cli.options import (
     Memory,
     Missing,
     OnBad,
+    Prior,
+    PriorSd,
     RowsFile,
     Scheduler,
     Seed,
@@ -38,6 +40,7 @@ from corebayes.cli.options import (
     print_json,
     read,
 )
+from corebayes.cli.priors import given_prior
 from corebayes.cli.sample import import_netcdf, summary_table, write_netcdf
 from corebayes.files.outputs import probe_output, write_or_keep
 from corebayes.report.summary import summarise
@@ -55,7 +58,8 @@ def laplace(
     counts: Counts = None,
     formula: Formula = None,
     intercept: Annotated[bool, Option("--intercept", help="Append a column of ones.")] = False,
-    prior_sd: Annotated[float, Option(help="Prior: N(0, sd²) on every coefficient.")] = 1.0,
+    prior: Prior = None,
+    prior_sd: PriorSd = None,
     noise_sd: Annotated[float | None, Option(help="Of linear, gaussian, student-t.")] = None,
     df: Annotated[float | None, Option(help="Degrees of freedom of student-t.")] = None,
     dispersion: Annotated[float | None, Option(help="Of negative-binomial.")] = None,
@@ -77,13 +81,13 @@ def laplace(
     if out is not None:
         probe_output(out, ".nc")
         import_netcdf()
-    options = ModelOptions(prior_sd, intercept, noise_sd, df, dispersion, None)
+    options = ModelOptions(given_prior(prior, prior_sd), intercept, noise_sd, df, dispersion, None)
     bayes = make_model(model, options, by_formula=formula is not None)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
     columns = Columns(target, split(features), counts, on_bad, formula, missing=missing)
     data = read(rows, columns)
-    bayes = with_groups(bayes, data, options, name=model)
+    bayes = with_groups(bayes, data, options)
     announce_target(data)
     began = time.perf_counter()
     with make_executor(workers, scheduler, tls) as executor:

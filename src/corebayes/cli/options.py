@@ -35,6 +35,17 @@ Duplicates = Annotated[
 ]
 Formula = Annotated[str | None, Option(help="In the place of these: 'y ~ x1 + log(x2) + C(g)'.")]
 OnBad = Annotated[str, Option(help="Rows with missing values: raise (an error) or drop.")]
+Prior = Annotated[
+    list[str] | None,
+    Option(
+        help="As carat=normal(0,10), Intercept=student_t(3,0,10), noise_sd=half_normal(1); "
+        "normal(0,1) for all. Repeat it for others.",
+        show_default="weakly informative",
+    ),
+]
+PriorSd = Annotated[
+    float | None, Option(help="N(0, sd²) on every coefficient.", show_default="--prior")
+]
 Missing = Annotated[
     str, Option(help="Rows where a column of --formula is missing: refuse (an error) or drop.")
 ]

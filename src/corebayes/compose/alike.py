@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from corebayes.coreset import Coreset
 from corebayes.data.joined import names_difference, table_difference
 from corebayes.data.units import COUNT, UnitTable, padded
+from corebayes.models.settled import without_defaults
 from corebayes.rows import Rows, open_rows
 from corebayes.types import Block, Model
 
@@ -55,11 +56,7 @@ def model_difference(first: Model, second: Model, rows: Block) -> str | None:
         return f"parameters: {names.replace('column', 'parameter')}"
     config: Any = getattr(first, "config", None)
     if config is not None:
-        ours, theirs = config(), second.config()  # pyright: ignore
-        for name, value in ours.items():
-            if value != theirs[name]:
-                return f"{name} is {value!r:.200} in one and {theirs[name]!r:.200} in the other"
-        return None
+        return _config_difference(config(), second.config())  # pyright: ignore
     draws = 0.1 * np.random.default_rng(0).standard_normal((DRAWS_TRIED, first.dim))
     with np.errstate(all="ignore"):
         for what, ours, theirs in (
@@ -68,6 +65,18 @@ def model_difference(first: Model, second: Model, rows: Block) -> str | None:
         ):
             if not np.allclose(ours, theirs, rtol=1e-9, equal_nan=True):
                 return f"the {what} of their {kinds[0]} has other values"
+    return None
+
+
+def _config_difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:
+    for name, value in ours.items():
+        if name in ("priors", "settled"):
+            # Default priors are on the scale of each one's own rows: those of the first are kept.
+            value, other = without_defaults(value), without_defaults(theirs[name])
+        else:
+            other = theirs[name]
+        if value != other:
+            return f"{name} is {value!r:.200} in one and {other!r:.200} in the other"
     return None
 
 

@@ -36,11 +36,12 @@ def merge(
 ) -> Coreset:
     """The coreset of several data sets, from the coresets of each: their rows never meet.
 
-    The model and the columns must be the same, with the same prior, which then counts once. The
-    rows of all are compressed together to `size` rows (the largest of theirs, unless another number
-    or a `tol` is asked for); see `update` for `reserve`, `certify` and `draws`. What a coreset of M
-    rows missed at its own posterior is larger at the posterior of all, which lies elsewhere: build
-    the parts three times as large as the result, or with a reserve.
+    The model and the columns must be the same, with the same prior, which then counts once; of
+    default priors, which are on the scale of each one's rows, those of the first are kept. The rows
+    of all are compressed together to `size` rows (the largest of theirs, unless another number or a
+    `tol` is asked for); see `update` for `reserve`, `certify` and `draws`. What a coreset of M rows
+    missed at its own posterior is larger at the posterior of all, which lies elsewhere: build the
+    parts three times as large as the result, or with a reserve.
 
     `names` are for the sources, one for each coreset; `coreset.origins` then says
     ("site-3", 81234). A merged coreset can be merged again, so any tree will do, also on workers:

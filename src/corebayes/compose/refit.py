@@ -134,7 +134,7 @@ def _changed(coreset: Coreset, model: Model | None, shown: Narrowing, rows: Rows
         target = str(coreset.provenance.get("target_name") or "y")
         table = ArrayData(fields=seen, counts=weights, column_names=names, target_name=target)
         rows = open_rows(table)
-    bound = _unbound(coreset.model if model is None else model).bind(rows)
+    bound = _with_defaults(model, coreset.model).bind(rows)
     points = replace(coreset, rows=Block(seen, coreset.rows.counts), weights=weights).points
     kept = points.nonzero()
     known = {k: v for k, v in coreset.provenance.items() if k not in ("design", "columns", "steps")}
@@ -148,9 +148,12 @@ def _changed(coreset: Coreset, model: Model | None, shown: Narrowing, rows: Rows
     )
 
 
-def _unbound(model: Any) -> Any:
-    """The model as it was made, where binding it left what it was made of."""
-    return model if getattr(model, "bound", None) is None else replace(model, bound=None)
+def _with_defaults(model: Any, built: Any) -> Any:
+    """The model to bind. Priors that were on the scale of the data once stay as they are."""
+    if model is None:
+        return built
+    default = type(model) is type(built) and getattr(model, "prior", 0) is None is built.prior
+    return replace(model, bound=built.bound) if default and model.bound is None else model
 
 
 def _distance(before: Coreset, after: Coreset, shown: Narrowing) -> float | None:

@@ -27,6 +27,8 @@ ONE_BY_ONE = 300
 MANY_COMMON, MORE_ROWS = 600, 3
 # How far a pursuit goes beyond what is asked before it comes back.
 OVERSHOOT_OF_FEW, OVERSHOOT_OF_MANY = 2.0, 1.5
+# Nats at which a pursuit of many crossed rows ends: the last few take as long as all before.
+NEAR_ENOUGH = 5e-4
 # Candidates of a group: some times the coordinates that its rows must match, and no fewer than
 # this; enough in all that few groups have many; and no more numbers than a few hundred megabytes.
 POOL_SHARE, POOL_LEAST, POOL_ROWS, POOL_NUMBERS = 4, 40, 4_000, 40_000_000
@@ -92,7 +94,8 @@ def pursued(
     many = is_implicit(space.layout, largest) and largest > ONE_BY_ONE
     overshoot = OVERSHOOT_OF_MANY if many else OVERSHOOT_OF_FEW
     seen = as_seen(space, largest)
-    choices = orthogonal_pursuit(seen, pool.rows, total, sizes, overshoot=overshoot)
+    enough = NEAR_ENOUGH if many else 0.0
+    choices = orthogonal_pursuit(seen, pool.rows, total, sizes, overshoot=overshoot, enough=enough)
     return [pool.take(choice.taken).weighted(choice.weights) for choice in choices]
 
 

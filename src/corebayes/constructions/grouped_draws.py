@@ -33,6 +33,8 @@ DRAWS_A_ROW, LEAST_DRAWS, MOST_POTENTIALS = 4, 256, 300_000_000
 JUDGES = 64
 # Rows of a coreset up to which more than quadratics is looked at.
 MOST_ROWS = 1_000
+# So many times its rows may be matched for all that.
+NEARLY = 1.25
 
 
 class Heights(NamedTuple):
@@ -44,8 +46,9 @@ class Heights(NamedTuple):
 
 
 def sees_more(matched: int, size: int) -> bool:
-    """Whether a coreset of this size can match more than quadratics."""
-    return matched <= size <= MOST_ROWS
+    """Whether a coreset of this size can match more than quadratics, or nearly: small groups have
+    fewer of them."""
+    return matched <= NEARLY * size and size <= MOST_ROWS
 
 
 def height_draws(

@@ -44,6 +44,8 @@ SETTLED, PILOT_SETTLED = 1e-3, 1e-2
 # A step shorter than this is followed by one that settles, so that its pass finds candidates too.
 NEARLY = 0.5
 MOST_PASSES = 12
+# Nats below which nothing is left that a certificate could see.
+NOTHING_LEFT = 1e-6
 # An open size grows by so much at a time.
 ENLARGED = 1.2
 
@@ -276,5 +278,7 @@ def _info(state: Chosen, number: int) -> Info:
         return Info(kl)
     size = state.answers[number].size
     if size < state.sizes[number]:
-        return Info(kl, f"{size} rows match all that rows say; more would not lower KL")
+        if kl.value > NOTHING_LEFT:
+            return Info(kl, f"{size} rows are near enough, and no candidates come much closer")
+        return Info(kl, f"{size} rows match all that is seen; more would not lower KL")
     return Info(kl, f"chosen at size {size}")

@@ -12,6 +12,7 @@ from corebayes.coreset.check import check_parts
 from corebayes.coreset.files import write_coreset
 from corebayes.coreset.shown import plot, to_frame, to_html
 from corebayes.coreset.sources import Source, origins_of, sources_of
+from corebayes.models.prior_table import title_of
 from corebayes.types import Array, Block, Indices, Model, WeightedPoints
 
 # Names that would say that a file holds something else than it does.
@@ -69,7 +70,7 @@ class Coreset:
         return self.size
 
     def __repr__(self) -> str:
-        name = type(self.model).__name__
+        name = title_of(self.model)
         return f"Coreset({self.size} of {self.num_rows:,} rows, {name}; stopped: {self.reason})"
 
     def to_frame(self) -> Any:

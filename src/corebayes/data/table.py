@@ -89,6 +89,6 @@ class RowCheck(Protocol):
 
     def merge(self, first: Any, second: Any) -> Any: ...
 
-    def conclude(self, answer: Any, target_name: str) -> None:
-        """An error that names the row, or nothing."""
+    def conclude(self, answer: Any, target_name: str) -> Any:
+        """An error that names the row, or what was learned of all rows."""
         ...

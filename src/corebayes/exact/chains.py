@@ -41,8 +41,8 @@ from corebayes.types import Array, Gaussian, Indices, Rng
 LEAST_WARMUP, WARMUP = 10, 0.05
 # Up to this autocorrelation time, and this k̂, moves are good enough not to look for better ones.
 ENOUGH, MAX_PARETO_K = 3.0, 0.7
-# Passes of all attempts together.
-MAX_PASSES = 60
+# Passes of all attempts together, and of one.
+MAX_PASSES, EACH_PASSES = 130, 60
 LEAST_SHARE = 0.05
 # Steps of a first look where what is drawn ahead may be void.
 LOOK_STEPS, LOOK_PASSES, FRAME_DRAWS = 60, 10, 200
@@ -175,9 +175,7 @@ def _local_attempts(
     tilt = run.learn()
     if tilt is not None:
         bent = _bent(posterior, tilt)
-        # Half of the passes at most, so that some are left for the plain moves.
-        half = run.passes_left // 2
-        yield lambda: run.local(bent, frame, starts, tilt, half)
+        yield lambda: run.local(bent, frame, starts, tilt, run.passes_left)
     yield lambda: run.local(posterior, frame, starts, None, run.passes_left)
 
 
@@ -216,8 +214,8 @@ class _Run:
 
     @property
     def passes_left(self) -> int:
-        """Of those that all attempts may take together."""
-        return max(1, MAX_PASSES - self.residual.num_passes)
+        """For one attempt, of those that all may take together."""
+        return min(EACH_PASSES, max(1, MAX_PASSES - self.residual.num_passes))
 
     def pooled(self, target: Posterior, pilot: Pilot, tilt: Tilt | None) -> Exactly:
         """Independence Metropolis on the surrogate, all of it in one pass."""

@@ -69,7 +69,11 @@ class Experiment:
             prices = house_sales(data, path, seed, quick=self.quick)
             return house_model(prices.y), (prices.features, prices.y)
         logistic = data in datasets.LOGISTIC
-        model = cb.LogisticRegression() if logistic else cb.PoissonRegression()
+        model = (
+            cb.LogisticRegression(prior=cb.Normal())
+            if logistic
+            else cb.PoissonRegression(link="softplus", prior=cb.Normal())
+        )
         if path is None:
             return model, GENERATORS[data](np.random.default_rng(0))
         return model, datasets.regression(path)

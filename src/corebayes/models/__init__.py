@@ -10,6 +10,9 @@ from corebayes.models.beta import BetaRegression as BetaRegression
 from corebayes.models.binomial import BinomialRegression as BinomialRegression
 from corebayes.models.categorical import CategoricalRegression as CategoricalRegression
 from corebayes.models.cloglog import CloglogRegression as CloglogRegression
+from corebayes.models.coefficient_prior import DoubleExponential as DoubleExponential
+from corebayes.models.coefficient_prior import Flat as Flat
+from corebayes.models.coefficient_prior import StudentT as StudentT
 from corebayes.models.custom import CustomModel as CustomModel
 from corebayes.models.exponential import ExponentialRegression as ExponentialRegression
 from corebayes.models.gamma import GammaRegression as GammaRegression

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -11,7 +10,16 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from corebayes.files.markup import model_html
+from corebayes.models.given_prior import (
+    Given,
+    check_given,
+    given_config,
+    given_from_config,
+)
+from corebayes.models.numbers import check_positive as check_positive
 from corebayes.models.prior import GaussianPrior, Normal
+from corebayes.models.prior_table import statement
+from corebayes.models.stated_prior import StatedPriors, normal_rows
 from corebayes.types import Array, Data
 
 
@@ -20,6 +28,10 @@ class Bound(NamedTuple):
 
     names: tuple[str, ...]
     prior: GaussianPrior
+    stated: StatedPriors | None = None
+    """The prior of each by name, where it is not one Normal for all."""
+    given: Given = None
+    """The model's `prior` that this was made of: with another one it does not count."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,18 +45,48 @@ class NormalPriorModel(ABC):
     flags: ClassVar[Mapping[str, str]] = {}
     """Which numbers of the command line it takes, and as which argument."""
 
-    prior: Normal = field(default_factory=Normal)
+    prior: Given = None
     bound: Bound | None = field(default=None, repr=False)
 
+    def __init_subclass__(cls) -> None:
+        # A dataclass writes the repr of every subclass anew unless there is one.
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = NormalPriorModel.__repr__
+        super().__init_subclass__()
+
     def __post_init__(self) -> None:
-        if not isinstance(self.prior, Normal):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"prior must be a Normal(mean, sd_or_cov), got {self.prior!r}")
+        check_given(self.prior)
+
+    def __repr__(self) -> str:
+        said = [
+            f"{entry.name}={getattr(self, entry.name)!r}"
+            for entry in fields(self)
+            if entry.repr and getattr(self, entry.name) is not None
+        ]
+        text = f"{type(self).__name__}({', '.join(said)})"
+        return text if self.bound is None else f"{text}\n{self.statement()}"
+
+    def statement(self) -> str:
+        """The bound model as one would write it: the likelihood, and a table of priors."""
+        return statement(self.likelihood, (), self.priors())
+
+    @property
+    def likelihood(self) -> str:
+        """The distribution of the target, such as Normal(η, 1)."""
+        return type(self).__name__
+
+    def priors(self) -> list[tuple[str, str, str]]:
+        """Parameter, prior, and from where it is, for every parameter of the bound model."""
+        known = self._bound()
+        if known.stated is not None:
+            return known.stated.rows()
+        return normal_rows(known.names, known.prior)
 
     def _repr_html_(self) -> str:
         return model_html(self)
 
     @abstractmethod
-    def bind(self, data: Data) -> Self:
+    def bind(self, data: Data) -> Any:
         """This model for these rows, which are checked."""
 
     def _bound(self) -> Bound:
@@ -77,31 +119,46 @@ class NormalPriorModel(ABC):
         return self.gaussian_prior.hessian(theta)
 
     def with_names(self, names: tuple[str, ...]) -> Self:
-        """This model on parameters of these names."""
-        return replace(self, bound=Bound(names, self.prior.bind(len(names))))
+        """This model on parameters of these names, its prior one Normal for all."""
+        if not isinstance(self.prior, Normal):
+            raise ValueError(
+                f"the default prior of a {type(self).__name__} is on the scale of its data: call "
+                "model.bind(data), or give a Normal prior"
+            )
+        return replace(self, bound=Bound(names, self.prior.bind(len(names)), None, self.prior))
+
+    def with_priors(self, stated: StatedPriors) -> Self:
+        """This model on the parameters of these priors, which are all Normal."""
+        normal = stated.normal
+        if not isinstance(normal, GaussianPrior):
+            raise ValueError("not all priors are Normal")
+        return replace(self, bound=Bound(stated.names, normal, stated, self.prior))
 
     def config(self) -> dict[str, Any]:
-        """Constructor arguments as JSON has them, and `names` when the model is bound."""
+        """Constructor arguments as JSON has them, and `names` and `priors` when it is bound."""
         arguments = {
             entry.name: np.asarray(getattr(self, entry.name)).tolist()
             for entry in fields(self)
             if entry.name not in ("prior", "bound")
         }
-        names = None if self.bound is None else list(self.bound.names)
-        return {**arguments, "prior": self.prior.config(), "names": names}
+        bound = self.bound
+        stated = None if bound is None or bound.stated is None else bound.stated.config()
+        return {
+            **arguments,
+            "prior": given_config(self.prior),
+            "names": None if bound is None else list(bound.names),
+            "priors": stated,
+        }
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """The model that `config` describes, bound when it has names."""
-        arguments: dict[str, Any] = {**config, "prior": Normal(**config["prior"])}
-        names = arguments.pop("names", None)
+        arguments: dict[str, Any] = {**config, "prior": given_from_config(config["prior"])}
+        names, stated = arguments.pop("names", None), arguments.pop("priors", None)
         model = cls(**arguments)
+        if stated is not None:
+            priors = StatedPriors.from_config(stated)
+            if names is None or priors.names != tuple(names):
+                raise ValueError("its priors are not of its parameters")
+            return model.with_priors(priors)
         return model if names is None else model.with_names(tuple(names))
-
-
-def check_positive(value: float, argument: str) -> None:
-    """Refuse anything but a positive, finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"{argument} must be a number, got {value!r}")
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{argument} must be positive and finite, got {value!r}")

@@ -28,6 +28,7 @@ class BetaRegression(Family):
     """
 
     command_line = {"beta": {}}  # noqa: RUF012
+    mean_link = "logit"
 
     precision: float | None = None
 

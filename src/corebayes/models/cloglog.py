@@ -28,6 +28,10 @@ class CloglogRegression(GLM):
 
     command_line = {"cloglog": {}}  # noqa: RUF012
 
+    def predictor_of_mean(self, mean: float, count: float) -> float:
+        share = (0.5 * (mean + 1.0) * count + 0.5) / (count + 1.0)
+        return float(np.log(-np.log1p(-share)))
+
     def own_target(self, y: Array) -> Array:
         return signs(y)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.data.warn import warn
+from corebayes.models.moments import Moments
 from corebayes.models.rank import describe_deficiency
 from corebayes.types import Array, Block, Data, Indices
 
@@ -26,6 +27,8 @@ class Regression(Protocol):
     def parameter_names(self) -> tuple[str, ...]: ...
 
     def design(self, block: Block) -> Array: ...
+
+    def target(self, block: Block) -> Array: ...
 
     @property
     def kind(self) -> str:
@@ -88,40 +91,79 @@ class Seen(NamedTuple):
     numbers: Indices
     """The first rows that have them."""
     gram: Array
+    """Of the columns and, last, the target without the offset."""
+    moments: Moments
     kinds: Array
     """The different numbers of the survey, sorted."""
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """A regression that knows its columns and not yet its prior."""
+
+    family: Any
+    parameter_names: tuple[str, ...]
+
+    @property
+    def dim(self) -> int:
+        return len(self.parameter_names)
+
+    def design(self, block: Block) -> Array:
+        return self.family.design(block)
+
+    def target(self, block: Block) -> Array:
+        return self.family.target(block)
+
+    @property
+    def kind(self) -> str:
+        return self.family.kind
+
+    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
+        return self.family.check_target(y, lowest)
+
+    def check_columns(self, block: Block) -> list[tuple[str, Array, NDArray[np.bool_], str]]:
+        return self.family.check_columns(block)
+
+    def survey_of(self, block: Block) -> Array:
+        return self.family.survey_of(block)
 
 
 @dataclass(frozen=True)
 class Targets:
     """Refuses the first row with an impossible target; warns once of dependent columns.
 
-    Rows that count zero times are passed over. Cost: N·d² flops.
+    What is learned are the moments of columns and target. Rows that count zero times are passed
+    over. Cost: N·d² flops.
     """
 
     model: Regression
     rank: bool = True
     """Whether dependent columns are looked for."""
     block_rows: int = 4096
-    found: list[Array] = field(default_factory=list[Array])
-    """What the survey found, once it is over."""
 
     @property
     def key(self) -> Any:
-        return type(self.model), self.model.kind, self.model.parameter_names
+        return self.model.kind, self.model.parameter_names
 
     def answer(self, block: Block, numbers: Indices) -> Seen:
         if block.counts is not None:
             counted = np.flatnonzero(block.counts > 0.0)
             block, numbers = block.take(counted), numbers[counted]
-        design = self.model.design(block) if self.rank else np.empty((0, self.model.dim))
+        design, target = self.model.design(block), self.model.target(block)
+        apart: Any = getattr(self.model, "offset", None)
+        # A family has the name of its column there.
+        offset: Any = apart(block) if callable(apart) else None
         # A feature too large to square says nothing about rank: see describe_deficiency.
         with np.errstate(over="ignore", invalid="ignore"):
-            gram = design.T @ design
+            left = target if offset is None else target - offset
+            both = np.column_stack([design, left]) if self.rank else np.zeros((0, 0))
+            gram = both.T @ both
         targets, first = _first_different(block.y)
         bad = self._bad(block.y, numbers, np.inf) or self._bad_column(block, numbers)
         kinds = np.empty(0) if bad else _few(np.unique(self.model.survey_of(block)))
-        return Seen(bad, float(block.y.min(initial=np.inf)), targets, numbers[first], gram, kinds)
+        moments = Moments.of(design, target, offset, block.counts)
+        lowest = float(block.y.min(initial=np.inf))
+        return Seen(bad, lowest, targets, numbers[first], gram, moments, kinds)
 
     def merge(self, first: Seen, second: Seen) -> Seen:
         bad = first.bad
@@ -134,12 +176,12 @@ class Targets:
         with np.errstate(over="ignore", invalid="ignore"):
             gram = first.gram + second.gram
         kinds = _few(np.union1d(first.kinds, second.kinds))
-        return Seen(bad, min(first.lowest, second.lowest), targets, numbers, gram, kinds)
+        lowest, moments = min(first.lowest, second.lowest), first.moments.plus(second.moments)
+        return Seen(bad, lowest, targets, numbers, gram, moments, kinds)
 
-    def conclude(self, answer: Seen | None, target_name: str) -> None:
+    def conclude(self, answer: Seen | None, target_name: str) -> Seen | None:
         if answer is None:
-            return
-        self.found.append(answer.kinds)
+            return None
         if answer.bad is not None:
             row, value, rule, column = answer.bad
             if column:
@@ -148,9 +190,12 @@ class Targets:
                 f"row {row}, column {target_name!r}: {value!r} is not a target "
                 f"of {self.model.kind}: {rule}"
             )
-        problem = self.rank and describe_deficiency(answer.gram, self.model.parameter_names)
-        if problem:
+        if self.rank and (problem := self._dependent(answer.gram)):
             warn(f"{problem}: the data cannot tell these coefficients apart, only the prior does")
+        return answer
+
+    def _dependent(self, gram: Array) -> str | None:
+        return describe_deficiency(gram[:-1, :-1], self.model.parameter_names)
 
     def _bad_column(self, block: Block, numbers: Indices) -> Bad | None:
         found = [

@@ -50,7 +50,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.base import NormalPriorModel
-from corebayes.models.scale_prior import OnLine, ScalePrior
+from corebayes.models.learned_prior import constants_given
+from corebayes.models.prior_table import statement
+from corebayes.models.scale_prior import ScalePrior
+from corebayes.models.special import log_mean, log_odds
 from corebayes.models.unbound import Unbound
 from corebayes.models.variables import Scale, Variable
 from corebayes.types import Array, Block, Data
@@ -74,6 +77,8 @@ class Constant(NamedTuple):
     prior: ScalePrior
     """At u, with the Jacobian; the default where it is learned."""
     transform: Transform = "log"
+    in_units_of_target: bool = False
+    """Whether its default prior is to be multiplied by the standard deviation of the target."""
 
     @property
     def label(self) -> str:
@@ -107,6 +112,9 @@ class Family(Unbound, NormalPriorModel):
     made_by: ClassVar[Callable[..., Any] | None] = None
     """What makes a model of a family: `MixedRegression` says so when it is imported, since it is
     made of families and not the other way round."""
+
+    mean_link: ClassVar[Literal["log", "logit", ""]] = ""
+    """Of the mean of y, about: where the default prior of an intercept has its middle."""
 
     intercept: bool = False
     offset: Column | None = field(default=None, repr=False)
@@ -182,6 +190,14 @@ class Family(Unbound, NormalPriorModel):
         """The family once the different values of `survey` are known."""
         return self
 
+    def predictor_of_mean(self, mean: float, count: float) -> float:
+        """The η that goes with a mean of the target, of `count` rows; finite for any mean."""
+        if self.mean_link == "log":
+            return log_mean(mean, count)
+        if self.mean_link == "logit":
+            return log_odds(mean, count)
+        return mean if self.location_family else 0.0
+
     # In other libraries.
 
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
@@ -216,6 +232,21 @@ class Family(Unbound, NormalPriorModel):
         """y as other libraries take it: labels and counts are whole numbers."""
         return block.y if self.measured else block.y.astype(np.int64)
 
+    @property
+    def written(self) -> str:
+        """The distribution of y as people write it, with constants by name in braces."""
+        constants = "".join(f", {{{one.name}}}" for one in self.learnable)
+        return f"{type(self).__name__.removesuffix('Regression')}(η{constants})"
+
+    @property
+    def likelihood(self) -> str:
+        known = {name: f"{value:g}" for name, value in self.constants.items()}
+        unknown = {one.name: one.name for one in self.learnable if one.name not in known}
+        return self.written.format(**known, **unknown)
+
+    def statement(self) -> str:
+        return statement(self.likelihood, self.parameter_names, self.priors())
+
     # What follows.
 
     @property
@@ -235,7 +266,8 @@ class Family(Unbound, NormalPriorModel):
 
     @property
     def unknown(self) -> tuple[Constant, ...]:
-        return tuple(one for one in self.learnable if self.known(one) is None)
+        named = constants_given(self.prior, self.learnable)
+        return tuple(one for one in self.learnable if self.known(one) is None or one.name in named)
 
     def shown(self, learned: Sequence[Constant], start: int) -> list[Variable]:
         """What people see of learned constants whose u are at θ[start], θ[start + 1], …"""
@@ -271,38 +303,3 @@ class Family(Unbound, NormalPriorModel):
         """The regression for these rows: a model of all coefficients and unknown constants."""
         assert Family.made_by is not None
         return Family.made_by(family=self).bind(data)
-
-
-def learned_priors(family: Family, given: Any) -> dict[str, ScalePrior]:
-    """The priors of the constants that are learned, by name, in the family's order.
-
-    `given` is a mapping by name, one prior alone for the first constant, or None; constants that
-    have no number are learned with the family's own prior where none is given.
-    """
-    constants = {one.name: one for one in family.learnable}
-    if given is None:
-        given = {}
-    elif not isinstance(given, Mapping):
-        given = {next(iter(constants), ""): given}
-    named = {str(name): as_prior(prior) for name, prior in given.items()}  # pyright: ignore
-    for name in named:
-        if not constants:
-            raise ValueError(f"{type(family).__name__} has no constant that could be learned")
-        if name not in constants:
-            raise ValueError(
-                f"{type(family).__name__} has no constant {name!r} that could be learned; it has "
-                f"{', '.join(constants)}"
-            )
-    unknown = {one.name: one.prior for one in family.unknown}
-    every = {**unknown, **named}
-    return {name: every[name] for name in constants if name in every}
-
-
-def as_prior(prior: Any) -> ScalePrior:
-    """A prior of one number; Normal(mean, sd) is one of a number anywhere on the line."""
-    if isinstance(prior, ScalePrior):
-        return prior
-    mean, sd = getattr(prior, "mean", None), getattr(prior, "sd_or_cov", None)
-    if mean is None or sd is None or np.ndim(mean) or np.ndim(sd):
-        raise TypeError(f"a prior such as HalfNormal(1.0) is wanted, got {prior!r}")
-    return OnLine(float(mean), float(sd))

@@ -1,4 +1,4 @@
-"""The fixed effects of a mixed model, for the check of its rows."""
+"""What the check of all rows sees of a mixed model: its fixed effects."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.models.family import Family
+from corebayes.models.glm import GLM
 from corebayes.models.mixed_design import MixedDesign
 from corebayes.types import Array, Block
 
@@ -17,6 +19,10 @@ class FixedPart:
     """The fixed effects of a mixed model, for the check of its rows."""
 
     model: MixedDesign
+
+    @property
+    def family(self) -> Family:
+        return self.model.family
 
     @property
     def dim(self) -> int:
@@ -32,6 +38,13 @@ class FixedPart:
 
     def design(self, block: Block) -> Array:
         return self.model.fixed_design(block)
+
+    def target(self, block: Block) -> Array:
+        family = self.model.family
+        return family.target(block) if isinstance(family, GLM) else block.y
+
+    def offset(self, block: Block) -> Array | None:
+        return self.model.offset(block)
 
     def check_target(self, y: Array, lowest: float) -> Any:
         return self.model.family.check_target(y, lowest)

@@ -24,6 +24,7 @@ class GammaRegression(Family):
     """
 
     command_line = {"gamma": {}}  # noqa: RUF012
+    mean_link = "log"
     also = ("Gamma",)
 
     shape: float | None = None

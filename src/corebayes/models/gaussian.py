@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -17,7 +17,8 @@ from corebayes.models.covariance import (
     from_matrix,
     from_variances,
 )
-from corebayes.models.prior import frozen_array
+from corebayes.models.given_prior import Given
+from corebayes.models.prior import Normal, frozen_array
 from corebayes.models.special import scratch
 from corebayes.types import Array, Block, Data, Gaussian
 
@@ -49,10 +50,12 @@ class GaussianMean(NormalPriorModel):
     command_line = {"gaussian-mean": {}}  # noqa: RUF012
     flags = {"noise_sd": "cov"}  # noqa: RUF012
 
+    prior: Given = field(default_factory=Normal, kw_only=True)
     cov: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        if not isinstance(self.prior, Normal):
+            raise TypeError(f"prior must be a Normal(mean, sd_or_cov), got {self.prior!r}")
         cov = frozen_array(self.cov, "cov")
         if cov.ndim < 2:
             check_scales(cov, "cov")

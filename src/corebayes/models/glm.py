@@ -35,8 +35,11 @@ from typing import Any
 import numpy as np
 
 from corebayes.models import compiled
-from corebayes.models.design import Targets, coefficient_names
+from corebayes.models.default_prior import by_name, stated_priors
+from corebayes.models.design import NamedColumns, Targets, coefficient_names
 from corebayes.models.family import Family, Jet, Row
+from corebayes.models.given_prior import all_normal
+from corebayes.models.prior import Normal
 from corebayes.models.special import scratch
 from corebayes.types import Array, Block, Data
 
@@ -100,15 +103,27 @@ class GLM(Family):
 
     @property
     def several(self) -> bool:
-        return bool(self.unknown or self.row_columns)
+        return bool(self.unknown or self.row_columns or not all_normal(self.prior))
 
     def bind(self, data: Data) -> Any:
-        """This model for these rows. Cost: a pass over the rows, N·d² flops."""
+        """This model for these rows: itself, its prior on their scale; or, where a constant is
+        unknown or a prior is not Normal, the regression of a family like any other.
+
+        Cost: a pass over the rows, N·d² flops.
+        """
         if self.several:
             return super().bind(data)
-        bound = self.with_names(coefficient_names(data, intercept=self.intercept))
-        data.check(Targets(bound))
-        return bound
+        names = coefficient_names(data, intercept=self.intercept)
+        if isinstance(self.prior, Normal):
+            bound = self.with_names(names)
+            data.check(Targets(bound))
+            return bound
+        chosen = by_name(self.prior, names)
+        moments = data.learn(Targets(NamedColumns(self, names))).moments
+        known = None if self.bound is None or self.bound.given is not self.prior else self.bound
+        return self.with_priors(
+            stated_priors(self, chosen, names, moments, None if known is None else known.stated)
+        )
 
     def row_check(self) -> Targets:
         """The question whether every row has a target of this family."""

@@ -130,10 +130,10 @@ class Groups:
                 raise ValueError(f"column {name!r} has more than {MAX_GROUPS:,} groups")
         return Found(values, first.bad or second.bad, self.beside.merge(first.more, second.more))
 
-    def conclude(self, answer: Found | None, target_name: str) -> None:
+    def conclude(self, answer: Found | None, target_name: str) -> Any:
         if answer is None:
-            return
-        self.beside.conclude(answer.more, target_name)
+            return None
+        concluded = self.beside.conclude(answer.more, target_name)
         if answer.bad is not None:
             row, place, value = answer.bad
             raise ValueError(
@@ -142,6 +142,7 @@ class Groups:
                 "ranges first"
             )
         self.values = answer.values
+        return concluded
 
 
 def group_numbers(codes: Array, values: Array, name: str) -> Indices:

@@ -1,4 +1,4 @@
-"""Linear regression with known noise: a GLM whose coreset posteriors are Gaussian."""
+"""Linear regression: with known noise a GLM whose coreset posteriors are Gaussian."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel
 from corebayes.models.conjugate import solve_gaussian
 from corebayes.models.family import Constant, Jet, Row
 from corebayes.models.glm import GLM
+from corebayes.models.numbers import LEARNED, check_known
 from corebayes.models.scale_prior import HalfStudentT
 from corebayes.types import Array, Block, Gaussian
 
@@ -31,6 +31,8 @@ class LinearStatistics(NamedTuple):
 class LinearRegression(GLM):
     """y ~ N(η, noise_sd²): ℓ = −(y − η)² / (2 noise_sd²).
 
+    The noise is learned, its prior HalfStudentT(4, sd(y)) unless `prior` names another, or the
+    number that is given; with a number all posteriors are Gaussian.
     Features are X as given; `radial_basis` makes those of Campbell and Beronov (2019), section 4.2.
     """
 
@@ -41,15 +43,15 @@ class LinearRegression(GLM):
     )
     flags = {"noise_sd": "noise_sd"}  # noqa: RUF012
 
-    noise_sd: float = 1.0
+    noise_sd: float = LEARNED
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self.noise_sd, "noise_sd")
+        check_known(self.noise_sd, "noise_sd")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:
-        return (Constant("noise_sd", HalfStudentT(4.0, 1.0)),)
+        return (Constant("noise_sd", HalfStudentT(4.0, 1.0), in_units_of_target=True),)
 
     @property
     def location_family(self) -> bool:
@@ -59,6 +61,10 @@ class LinearRegression(GLM):
     def density_kernels(self) -> tuple[Kernel, Kernel] | None:
         # A pass over many rows is as quick in NumPy: there is no `kernel`.
         return gaussian_kernel, gaussian_slope
+
+    @property
+    def written(self) -> str:
+        return "Normal(η, {noise_sd})"
 
     @property
     def stan(self) -> str | None:

@@ -13,7 +13,7 @@ from corebayes.models.compiled import Kernel, exp, log1p_unit
 from corebayes.models.family import Row
 from corebayes.models.glm import GLM
 from corebayes.models.labels import check_labels, signs
-from corebayes.models.special import scratch, sigmoid_pair
+from corebayes.models.special import log_odds, scratch, sigmoid_pair
 from corebayes.types import Array, Block
 
 LOG2_E, LN_2 = float(np.log2(np.e)), float(np.log(2.0))
@@ -40,6 +40,10 @@ class LogisticRegression(GLM):
         return logistic_slope
 
     @property
+    def written(self) -> str:
+        return "Bernoulli(1 / (1 + exp(-η)))"
+
+    @property
     def stan(self) -> str | None:
         return "bernoulli_logit_lpmf(y[i] | eta[i])"
 
@@ -51,6 +55,9 @@ class LogisticRegression(GLM):
 
     def exported_target(self, block: Block) -> NDArray[Any]:
         return (self.target(block) > 0.0).astype(np.int64)
+
+    def predictor_of_mean(self, mean: float, count: float) -> float:
+        return log_odds(0.5 * (mean + 1.0), count)
 
     def own_target(self, y: Array) -> Array:
         return signs(y)

@@ -17,15 +17,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from corebayes.models.design import Targets, coefficient_names
+from corebayes.models.design import Seen, Targets, coefficient_names
 from corebayes.models.family import Family, Jet
 from corebayes.models.fixed_part import FixedPart
 from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE, Groups, GroupTerm
+from corebayes.models.improper import check_proper
+from corebayes.models.learned_prior import given_learned
 from corebayes.models.mixed_design import BoundMixed, MixedDesign
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
-from corebayes.models.prior import GaussianPrior
+from corebayes.models.prior import GaussianPrior, Normal
 from corebayes.models.scale_prior import scale_prior_from_config
+from corebayes.models.settled import settle, settled_config, settled_from_config
 from corebayes.models.structure import Jets, Touch
 from corebayes.models.variables import Variable, Variables
 from corebayes.types import Array, Block, Data, Indices
@@ -52,29 +55,34 @@ class MixedRegression(MixedDesign):
                     f"the data has no column {name!r}, which a group term needs; "
                     f"it has {', '.join(map(repr, columns[:10]))}"
                 )
-        ready = replace(self, bound=BoundMixed(columns, (), self.prior_for(columns)))
+        ready = replace(self, bound=BoundMixed(columns, (), self.unsettled(columns)))
         targets = Targets(FixedPart(ready))
         question = Groups(
             tuple(columns.index(term.group) for term in self.terms),
             tuple(term.group for term in self.terms),
             targets,
         )
-        data.check(question)
-        found = np.concatenate([np.empty(0), *targets.found])
-        settled = replace(self, family=self.family.settled(found))
+        seen: Seen = data.learn(question)
+        model = replace(self, family=self.family.settled(seen.kinds))
         for term, values in zip(self.terms, question.values, strict=True):
             _check_labels(term, values)
         values = tuple(
             found if term.labels is None else np.arange(float(len(term.labels)))
             for term, found in zip(self.terms, question.values, strict=True)
         )
-        return replace(settled, bound=BoundMixed(columns, values, settled.prior_for(columns)))
+        ready = replace(model, bound=BoundMixed(columns, values, model.unsettled(columns)))
+        settled = settle(ready, seen.moments, self.bound)
+        bound = replace(model, bound=BoundMixed(columns, values, *settled))
+        check_proper(bound, data, seen)
+        return bound
 
-    def prior_for(self, columns: tuple[str, ...]) -> GaussianPrior:
-        """The prior of the fixed effects of data with these columns."""
+    def unsettled(self, columns: tuple[str, ...]) -> GaussianPrior:
+        """A prior of as many fixed effects as data with these columns have: names and design do
+        not depend on it, and it may depend on the rows."""
         family = self.family
+        given = family.prior if isinstance(family.prior, Normal) else Normal()
         num_columns = len(self.fixed_places(columns)) + family.intercept
-        return family.prior.bind(len(family.linear) * num_columns)
+        return given.bind(len(family.linear) * num_columns)
 
     def row_check(self) -> Targets:
         """The question whether every row has a target of the family."""
@@ -83,7 +91,7 @@ class MixedRegression(MixedDesign):
     @property
     def log_concave(self) -> bool:
         """Given τ, where the family is. (Over τ too a density has no modes worth the name.)"""
-        return self.family.log_concave and not self.learned
+        return self.family.log_concave and not self.constants
 
     @property
     def as_glm(self) -> GLM | None:
@@ -216,7 +224,9 @@ class MixedRegression(MixedDesign):
         ]
         scales = tuple(map(ScaledEffects, priors, self.structure.scales.tolist(), effects))
         learned = tuple(one.prior for one in self.constants)
-        return MixedPrior(self.dim, self.known.prior, learned, scales)
+        stated = self.known.stated
+        others = () if stated is None else stated.others
+        return MixedPrior(self.dim, self.known.prior, learned, scales, others)
 
     def log_prior(self, draws: Array) -> Array:
         return self.prior.log_density(draws)
@@ -263,9 +273,10 @@ class MixedRegression(MixedDesign):
         return {
             "family": {"name": type(self.family).__name__, "config": self.family.config()},
             "terms": [term.config() for term in self.terms],
-            "learned": {one.name: one.prior.config() for one in self.constants},
+            "learned": {k: v.config() for k, v in given_learned(self.family, self.learned).items()},
             "slopes_only": list(self.slopes_only),
             "columns": None if bound is None else list(bound.columns),
+            "settled": None if bound is None else settled_config(bound),
             "values": None if bound is None else [values.tolist() for values in bound.values],
             "shown": None if self.shown is None else self.shown.config(),
         }
@@ -286,14 +297,15 @@ class MixedRegression(MixedDesign):
         if config["columns"] is None:
             return model
         columns = tuple(map(str, config["columns"]))
-        prior = model.prior_for(columns)
         values = tuple(np.asarray(one, dtype=np.float64) for one in config["values"])
         for term, numbers in zip(model.terms, values, strict=True):
             if term.group not in columns or numbers.ndim != 1 or not np.all(np.diff(numbers) > 0.0):
                 raise ValueError("the groups of a term are not numbers of a column, in order")
             if term.labels is not None and len(term.labels) != numbers.size:
                 raise ValueError("a term has not as many labels as groups")
-        made = replace(model, bound=BoundMixed(columns, values, prior))
+        ready = replace(model, bound=BoundMixed(columns, values, model.unsettled(columns)))
+        settled = settled_from_config(ready, config.get("settled"))
+        made = replace(model, bound=BoundMixed(columns, values, *settled))
         shown = config["shown"]
         return (
             made if shown is None else replace(made, shown=Variables.from_config(shown, made.dim))

@@ -10,10 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.files.markup import model_html
-from corebayes.models.family import Column, Constant, Family, Row, learned_priors
+from corebayes.models.family import (
+    Column,
+    Constant,
+    Family,
+    Row,
+)
+from corebayes.models.given_prior import Given
 from corebayes.models.groups import ONE, GroupTerm, group_numbers
+from corebayes.models.learned_prior import given_learned, learned_priors
+from corebayes.models.mixed_statement import described, mixed_priors, mixed_statement
 from corebayes.models.prior import GaussianPrior
 from corebayes.models.scale_prior import ScalePrior
+from corebayes.models.stated_prior import PartialGaussian, StatedPriors
 from corebayes.models.structure import Effects, Structure, Touch
 from corebayes.models.variables import Variables
 from corebayes.types import Array, Block, Indices
@@ -26,8 +35,23 @@ class BoundMixed(NamedTuple):
     """Names of the columns of X."""
     values: tuple[Array, ...]
     """The numbers of the groups of each term, sorted."""
-    prior: GaussianPrior
-    """Of the fixed effects."""
+    prior: GaussianPrior | PartialGaussian
+    """Of the fixed effects, as far as it is Gaussian."""
+    stated: StatedPriors | None = None
+    """The prior of each of them by name, where it is not one Normal for all."""
+    learned: tuple[Learned, ...] = ()
+    """The priors of the constants that are learned."""
+    given: Given = None
+    """The family's `prior` that this was made of: with another one it does not count."""
+
+
+class Learned(NamedTuple):
+    """The prior of one constant."""
+
+    name: str
+    prior: ScalePrior
+    source: str
+    """default or given."""
 
 
 class TermEffect(NamedTuple):
@@ -79,16 +103,25 @@ class MixedDesign:
         called = [term.called(effect) for term in terms for effect in term.effects]
         if len(set(called)) < len(called):
             raise ValueError(f"an effect is in two group terms: {', '.join(sorted(called))}")
-        object.__setattr__(self, "learned", learned_priors(self.family, self.learned))
+        object.__setattr__(self, "learned", given_learned(self.family, self.learned))
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "slopes_only", tuple(self.slopes_only))
 
     def __repr__(self) -> str:
-        terms = " + ".join(f"({' + '.join(term.effects)} | {term.group})" for term in self.terms)
-        inside = f"{type(self.family).__name__}, {terms or 'no group terms'}"
-        if self.bound is not None:
-            inside += f"; {self.structure.describe()}"
-        return f"MixedRegression({inside})"
+        return described(self)
+
+    @property
+    def title(self) -> str:
+        """What people call the model: without group terms it is its family."""
+        return "MixedRegression" if self.terms else type(self.family).__name__
+
+    def statement(self) -> str:
+        """The bound model as one would write it: the likelihood, and a table of priors."""
+        return mixed_statement(self)
+
+    def priors(self) -> list[tuple[str, str, str]]:
+        """Parameter, prior, and from where it is."""
+        return mixed_priors(self)
 
     def _repr_html_(self) -> str:
         return model_html(self)
@@ -103,9 +136,9 @@ class MixedDesign:
     @cached_property
     def constants(self) -> tuple[Constant, ...]:
         """The family's constants that are learned, with the priors that they have here."""
-        priors: Mapping[str, ScalePrior] = {}
-        if isinstance(self.learned, Mapping):
-            priors = self.learned
+        priors = learned_priors(self.family, self.learned)
+        if self.bound is not None:
+            priors |= {one.name: one.prior for one in self.bound.learned}
         return tuple(
             one._replace(prior=priors[one.name])
             for one in self.family.learnable
@@ -156,7 +189,7 @@ class MixedDesign:
         return slice(number * self.num_columns, (number + 1) * self.num_columns)
 
     @property
-    def fixed_prior(self) -> GaussianPrior:
+    def fixed_prior(self) -> GaussianPrior | PartialGaussian:
         """Of the fixed effects."""
         return self.known.prior
 
@@ -241,7 +274,7 @@ class MixedDesign:
 
     def row(self, block: Block) -> Row:
         """What the family sees of rows beside their predictors, (n, 1) each."""
-        columns = {name: block.X[:, place, None] for name, place in self._row_places.items()}
+        columns = {name: block.X[:, place, None] for name, place in self.row_places.items()}
         # Rows that are to be predicted have no target.
         targets = {"y": block.y[:, None]} if "y" in block.fields else {}
         return {**targets, **columns}
@@ -253,12 +286,12 @@ class MixedDesign:
         return {name: column_name(column, columns) for name, column in named.items()}
 
     @cached_property
-    def _row_places(self) -> dict[str, int]:
+    def row_places(self) -> dict[str, int]:
         return {name: self.known.columns.index(one) for name, one in self.row_names.items()}
 
     def offset(self, block: Block) -> Array | None:
         """What is added to η with no coefficient, (n,): the offset, and the log of the exposure."""
-        places, total = self._row_places, None
+        places, total = self.row_places, None
         if "offset" in places:
             total = block.X[:, places["offset"]]
         if "exposure" in places:

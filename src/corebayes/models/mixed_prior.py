@@ -1,6 +1,8 @@
 """The prior of a mixed model: fixed effects, learned constants, scales τ, effects below them.
 
 β ~ N(μ_0, Σ_0),   u = (log σ, …),   v_j = log τ_j,   b_g ~ N(0, τ_j²)  for the effects of scale j
+
+Single coefficients may have another prior in the place of the Normal one, or beside it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import numpy as np
 
 from corebayes.models.prior import GaussianPrior
 from corebayes.models.scale_prior import ScalePrior
+from corebayes.models.stated_prior import PartialGaussian, Placed
 from corebayes.types import Array, Indices
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -33,13 +36,17 @@ class MixedPrior:
     """log π_0 of θ = (β, u, v, effects) and its derivatives. Cost: d flops for each draw."""
 
     dim: int
-    fixed: GaussianPrior
+    fixed: GaussianPrior | PartialGaussian
     learned: tuple[ScalePrior, ...]
     """Of each u."""
     scales: tuple[ScaledEffects, ...]
+    others: tuple[Placed, ...] = ()
+    """Priors of coefficients that are not Normal."""
 
     def log_density(self, draws: Array) -> Array:
         result = self.fixed.log_density(draws[:, : self.fixed.dim])
+        for place, other in self.others:
+            result += other.log_density(draws[:, place])
         for place, prior in enumerate(self.learned, self.fixed.dim):
             result += prior.log_density(draws[:, place])
         for prior, place, effects in self.scales:
@@ -53,6 +60,8 @@ class MixedPrior:
     def gradient(self, theta: Array) -> Array:
         gradient, fixed = np.zeros(self.dim), self.fixed.dim
         gradient[:fixed] = self.fixed.gradient(theta[:fixed])
+        for place, other in self.others:
+            gradient[place] += other.gradient(theta[place])
         for place, prior in enumerate(self.learned, fixed):
             gradient[place] = prior.gradient(theta[place])
         for prior, place, effects in self.scales:
@@ -66,6 +75,8 @@ class MixedPrior:
         """Cost: d² numbers."""
         hessian, fixed = np.zeros((self.dim, self.dim)), self.fixed.dim
         hessian[:fixed, :fixed] = -self.fixed.precision
+        for place, other in self.others:
+            hessian[place, place] += other.hessian(theta[place])
         for place, prior in enumerate(self.learned, fixed):
             hessian[place, place] = prior.hessian(theta[place])
         for prior, place, effects in self.scales:

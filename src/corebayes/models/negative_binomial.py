@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel, exp, log1p_unit
 from corebayes.models.family import Column, Constant, Jet, Row
 from corebayes.models.glm import GLM
+from corebayes.models.numbers import LEARNED, check_known
 from corebayes.models.poisson import draw_counts, not_counts
 from corebayes.models.scale_prior import HalfNormal
 from corebayes.models.special import log1p_exp_minus_abs, scratch, sigmoid_pair
@@ -22,7 +22,7 @@ from corebayes.types import Array
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NegativeBinomialRegression(GLM):
-    """Counts of mean μ = e^η and variance μ + dispersion · μ², the dispersion known.
+    """Counts of mean μ = e^η and variance μ + dispersion · μ²; it is learned unless it is given.
 
     With r = 1/dispersion and x = η − log r,
 
@@ -32,6 +32,7 @@ class NegativeBinomialRegression(GLM):
     """
 
     command_line = {"negative-binomial": {}}  # noqa: RUF012
+    mean_link = "log"
     also = (
         "negativebinomial",
         "negbinomial",
@@ -40,12 +41,12 @@ class NegativeBinomialRegression(GLM):
     )
     flags = {"dispersion": "dispersion"}  # noqa: RUF012
 
-    dispersion: float = 1.0
+    dispersion: float = LEARNED
     exposure: Column | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self.dispersion, "dispersion")
+        check_known(self.dispersion, "dispersion")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:
@@ -58,6 +59,10 @@ class NegativeBinomialRegression(GLM):
     @property
     def slope_kernel(self) -> Kernel | None:
         return negative_binomial_slope
+
+    @property
+    def written(self) -> str:
+        return "NegativeBinomial(mean exp(η), dispersion {dispersion})"
 
     @property
     def stan(self) -> str | None:

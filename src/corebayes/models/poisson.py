@@ -1,4 +1,4 @@
-"""Poisson regression with softplus or log link."""
+"""Poisson regression with log or softplus link."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from corebayes.models.glm import GLM
 from corebayes.models.special import (
     LAST_EXPONENT,
     log1p_exp_minus_abs,
+    log_mean,
     log_softplus,
     log_softplus_derivatives,
     scratch,
@@ -33,8 +34,8 @@ LARGEST_RATE = 1e18
 class PoissonRegression(GLM):
     """Counts y ~ Poisson(λ(η)): ℓ = y log λ − λ.
 
-    λ = log(1 + e^η) with the "softplus" link, as in Campbell and Beronov (2019, appendix C), or
-    λ = e^η with the "log" link. Beyond η = 300 the log link's rate goes on as its second-order
+    λ = e^η with the "log" link, or λ = log(1 + e^η) with the "softplus" link of Campbell and
+    Beronov (2019, appendix C). Beyond η = 300 the log link's rate goes on as its second-order
     Taylor polynomial there, e³⁰⁰(1 + t + t²/2) with t = η − 300, so that potentials stay finite
     and concave; no data have a rate of 10¹³⁰.
 
@@ -42,15 +43,19 @@ class PoissonRegression(GLM):
     gives its position): its logarithm is added to η, for the log link.
     """
 
-    command_line = {"poisson": {"link": "softplus"}, "poisson-log": {"link": "log"}}  # noqa: RUF012
+    command_line = {  # noqa: RUF012
+        "poisson": {"link": "log"},
+        "poisson-log": {"link": "log"},
+        "poisson-softplus": {"link": "softplus"},
+    }
 
-    link: Literal["softplus", "log"] = "softplus"
+    link: Literal["log", "softplus"] = "log"
     exposure: Column | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.link not in ("softplus", "log"):
-            raise ValueError(f"link must be 'softplus' or 'log', got {self.link!r}")
+            raise ValueError(f"link must be 'log' or 'softplus', got {self.link!r}")
         if self.exposure is not None and self.link != "log":
             raise ValueError("exposure multiplies the rate e^η: it needs link='log'")
 
@@ -61,6 +66,10 @@ class PoissonRegression(GLM):
     @property
     def slope_kernel(self) -> Kernel | None:
         return log_slope if self.link == "log" else softplus_slope
+
+    @property
+    def written(self) -> str:
+        return "Poisson(exp(η))" if self.link == "log" else "Poisson(log(1 + exp(η)))"
 
     @property
     def stan(self) -> str | None:
@@ -75,6 +84,14 @@ class PoissonRegression(GLM):
     def in_pymc(self, pymc: Any, eta: Any) -> Any:
         rate = pymc.math.exp if self.link == "log" else pymc.math.log1pexp
         return pymc.Poisson.dist(mu=rate(eta))
+
+    def predictor_of_mean(self, mean: float, count: float) -> float:
+        logarithm = log_mean(mean, count)
+        if self.link == "log":
+            return logarithm
+        # λ = log(1 + e^η), so η = λ + log(1 − e^−λ)
+        rate = float(np.exp(logarithm))
+        return rate + float(np.log(-np.expm1(-rate)))
 
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         if self.link == "log":

@@ -50,6 +50,21 @@ class Normal:
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "sd_or_cov", scale)
 
+    @property
+    def is_of_one(self) -> bool:
+        """Whether it is of one number."""
+        return np.ndim(self.mean) == 0 and np.ndim(self.sd_or_cov) == 0
+
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """Mean and standard deviation of the prior of one number."""
+        return float(np.asarray(self.mean)), float(np.asarray(self.sd_or_cov))
+
+    def __str__(self) -> str:
+        if self.is_of_one:
+            return "Normal({:g}, {:g})".format(*self.numbers)
+        return f"Normal(…) of {max(np.size(self.mean), len(np.atleast_1d(self.sd_or_cov)))} numbers"
+
     def bind(self, dim: int) -> GaussianPrior:
         """This prior on `dim` parameters; numbers are repeated for each of them."""
         mean, scale = np.asarray(self.mean), np.asarray(self.sd_or_cov)

@@ -25,6 +25,12 @@ class ProbitRegression(GLM):
 
     command_line = {"probit": {}}  # noqa: RUF012
 
+    def predictor_of_mean(self, mean: float, count: float) -> float:
+        share = (0.5 * (mean + 1.0) * count + 0.5) / (count + 1.0)
+        from scipy.special import ndtri
+
+        return float(ndtri(share))
+
     def own_target(self, y: Array) -> Array:
         return signs(y)
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaln, expit
 
-from corebayes.models.base import check_positive
+from corebayes.models.numbers import check_positive
 from corebayes.types import Array
 
 
@@ -75,6 +75,9 @@ class ScalePrior(ABC):
     def config(self) -> dict[str, Any]:
         """Constructor arguments as plain numbers, and the class as `kind`."""
         return {"kind": type(self).__name__, **{k: float(v) for k, v in asdict(self).items()}}
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{v:g}' for v in asdict(self).values())})"
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,9 @@ class Reciprocal(ScalePrior):
 
     def config(self) -> dict[str, Any]:
         return {"kind": type(self).__name__, "of": self.of.config()}
+
+    def __str__(self) -> str:
+        return f"Reciprocal({self.of})"
 
 
 @dataclass(frozen=True)

@@ -125,3 +125,13 @@ def _series(minus_e: Array, power: int) -> Array:
         total *= minus_e
         total += coefficient
     return total
+
+
+def log_odds(share: float, count: float) -> float:
+    """log(p / (1 − p)) of a share of `count` rows, with half a row of each kind added."""
+    return float(np.log(share * count + 0.5) - np.log((1.0 - share) * count + 0.5))
+
+
+def log_mean(mean: float, count: float) -> float:
+    """The logarithm of a mean of `count` numbers; where it is zero, as if half a one were there."""
+    return float(np.log(mean if mean > 0.0 else 0.5 / max(count, 1.0)))

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernel, log1p
 from corebayes.models.family import Constant, Jet, Row
 from corebayes.models.glm import GLM
+from corebayes.models.numbers import LEARNED, check_known
 from corebayes.models.scale_prior import Gamma, HalfStudentT
 from corebayes.types import Array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StudentTRegression(GLM):
-    """y = η + scale·t with t of `df` degrees of freedom, both known.
+    """y = η + scale·t with t of `df` degrees of freedom, both learned unless they are given.
 
     With r = y − η,  ℓ = −(df + 1)/2 · log(1 + r² / (df · scale²)). Not log-concave: ℓ'' > 0
     where |r| > scale √df, so coreset posteriors may have several modes.
@@ -33,18 +33,21 @@ class StudentTRegression(GLM):
     )
     flags = {"noise_sd": "scale", "df": "df"}  # noqa: RUF012
 
-    df: float = 4.0
-    scale: float = 1.0
+    df: float = LEARNED
+    scale: float = LEARNED
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self.df, "df")
-        check_positive(self.scale, "scale")
+        check_known(self.df, "df")
+        check_known(self.scale, "scale")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:
         # Gamma(2, 0.1) for the degrees of freedom: Juárez and Steel (2010), as in brms and Bambi.
-        return Constant("scale", HalfStudentT(4.0, 1.0)), Constant("df", Gamma(2.0, 0.1))
+        return (
+            Constant("scale", HalfStudentT(4.0, 1.0), in_units_of_target=True),
+            Constant("df", Gamma(2.0, 0.1)),
+        )
 
     @property
     def log_concave(self) -> bool:
@@ -56,7 +59,9 @@ class StudentTRegression(GLM):
 
     @property
     def constants(self) -> dict[str, float]:
-        return {"df": float(self.df), "scale": float(self.scale)}
+        # The kernel has them in this order.
+        both = {"df": self.df, "scale": self.scale}
+        return {name: float(value) for name, value in both.items() if value is not LEARNED}
 
     @property
     def kernel(self) -> Kernel | None:
@@ -65,6 +70,10 @@ class StudentTRegression(GLM):
     @property
     def slope_kernel(self) -> Kernel | None:
         return student_t_slope
+
+    @property
+    def written(self) -> str:
+        return "StudentT({df}, η, {scale})"
 
     @property
     def stan(self) -> str | None:

@@ -24,6 +24,8 @@ class SurvivalRegression(Family):
     censored, still waiting at y (or gives its position); without it every event was seen.
     """
 
+    mean_link = "log"
+
     event: Column | None = field(default=None, repr=False)
 
     def survey(self, row: Row) -> Array:

@@ -116,6 +116,12 @@ class Units:
     def __repr__(self) -> str:
         return f"Units({self.model!r})"
 
+    def __getattr__(self, name: str) -> Any:
+        # What the model says of itself holds for units of its rows.
+        if name in ("statement", "priors"):
+            return getattr(self.model, name)
+        raise AttributeError(name)
+
 
 @dataclass(frozen=True)
 class UnitCheck:
@@ -135,8 +141,8 @@ class UnitCheck:
     def merge(self, first: Any, second: Any) -> Any:
         return self.question.merge(first, second)
 
-    def conclude(self, answer: Any, target_name: str) -> None:
-        self.question.conclude(answer, target_name)
+    def conclude(self, answer: Any, target_name: str) -> Any:
+        return self.question.conclude(answer, target_name)
 
 
 def as_units(model: Any, template: Block) -> Model:

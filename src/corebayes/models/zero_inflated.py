@@ -23,6 +23,8 @@ from corebayes.types import Array
 class ZeroCounts(Family):
     """Counts of a `base` family whose zeros have a share of their own."""
 
+    mean_link = "log"
+
     exposure: Column | None = field(default=None, repr=False)
 
     @property

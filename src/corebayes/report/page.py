@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from corebayes.coreset import Coreset
+from corebayes.models.prior_table import title_of
 from corebayes.report import sections
 from corebayes.report.cost import duration
 from corebayes.report.findings import Findings
 from corebayes.report.html import Markup, document, element
+from corebayes.report.model import model_section
 from corebayes.report.predictive import predictive
 from corebayes.report.svg import number
 from corebayes.version import __version__
@@ -30,6 +28,7 @@ def page(findings: Findings, title: str) -> str:
         element("p", _subtitle(coreset), css="soft"),
         _verdict(findings),
         _tiles(findings),
+        model_section(coreset),
         sections.distance(findings),
         sections.posterior(findings),
         predictive(None if findings.measured is None else findings.measured.check),
@@ -45,29 +44,8 @@ def _subtitle(coreset: Coreset) -> str:
     model, ratio = coreset.model, coreset.num_rows / max(coreset.size, 1)
     return (
         f"{coreset.num_rows:,} rows compressed to {coreset.size:,} weighted rows "
-        f"({ratio:,.0f} to 1) for {type(model).__name__} with {model.dim} parameters. "
-        + _prior_words(model)
+        f"({ratio:,.0f} to 1) for {title_of(model)} with {model.dim} parameters."
     )
-
-
-def _prior_words(model: Any) -> str:
-    """The prior decides what the posterior is, so it stands at the top."""
-    config_of = getattr(getattr(model, "prior", None), "config", None)
-    config: dict[str, Any] = {} if config_of is None else config_of()
-    if set(config) != {"mean", "sd_or_cov"}:
-        return "The prior is the one written in the model."
-    mean, scale = (np.asarray(config[name], dtype=np.float64) for name in ("mean", "sd_or_cov"))
-    if mean.ndim == 0 and scale.ndim == 0:
-        words = f"N({number(float(mean))}, {number(float(scale))}²) on every parameter"
-    else:
-        sd = scale if scale.ndim < 2 else np.sqrt(np.diag(scale))
-        words = f"normal with means {_range(mean)} and standard deviations {_range(sd)}"
-    return f"Prior: {words}, in the units of the columns as given."
-
-
-def _range(values: Any) -> str:
-    low, high = number(float(np.min(values))), number(float(np.max(values)))
-    return low if low == high else f"from {low} to {high}"
 
 
 def _verdict(findings: Findings) -> Markup:

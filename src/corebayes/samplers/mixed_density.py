@@ -38,7 +38,7 @@ def mixed_density(posterior: Posterior, frame: MixedFrame) -> MixedDensity | Poi
 def _kernels(model: MixedRegression) -> tuple[compiled.Kernel, compiled.Kernel] | None:
     """Those of the family, where the compiled function has all that the model has."""
     family, learned = model.family, [one.name for one in model.constants]
-    if not isinstance(family, GLM) or family.row_columns:
+    if not isinstance(family, GLM) or family.row_columns or model.prior.others:
         return None
     if learned and not (family.location_family and learned == [family.learnable[0].name]):
         return None
@@ -55,9 +55,10 @@ def _mixed_rows(posterior: Posterior, frame: MixedFrame) -> MixedRows:
     learned, base = None, 0.0
     if model.constants:
         (constant,) = model.constants
+        family = replace(family, **{constant.name: 1.0})
         learned = list(family.constants).index(constant.name), constant.prior
         # Kernels leave out what depends on known constants alone.
-        whole = replace(family, **{constant.name: 1.0}).log_base(rows)
+        whole = family.log_base(rows)
         base = float(posterior.weights @ (whole - model.log_base(rows)))
     return MixedRows(
         targets=family.target(rows),

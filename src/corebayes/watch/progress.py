@@ -55,7 +55,7 @@ class Bar(Progress):
         self._bar.stop()
 
     def note(self, text: str) -> None:
-        self._bar.console.print(text, markup=False, highlight=False)
+        self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def show(self, size: int, kl: Estimate | None, rows_per_second: float) -> None:
         self._bar.update(
