@@ -197,6 +197,7 @@ def test_constants_are_learned_by_name():
         cb.MixedRegression(family=family, learned={"noise": cb.HalfNormal(2.0)})
     with pytest.raises(TypeError, match="a prior such as"):
         cb.MixedRegression(family=family, learned={"df": 3.0})
-    unknown = cb.MixedRegression(family=cb.GammaRegression(prior=cb.Normal()))
-    assert list(unknown.learned) == ["shape"]
+    rows = open_rows(table("gamma", beside=False), target="y", features=["one", "x"])
+    unknown = cb.MixedRegression(family=cb.GammaRegression(prior=cb.Normal())).bind(rows)
+    assert [one.name for one in unknown.constants] == ["shape"]
     assert cb.MixedRegression(family=cb.GammaRegression(shape=2.0, prior=cb.Normal())).learned == {}

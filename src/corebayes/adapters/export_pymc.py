@@ -122,9 +122,10 @@ def _row_term(own: Any, name: str) -> Any:
         return own[name]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+            # It warns where random variables are left in the density.
+            warnings.filterwarnings("error", message="RandomVariables")
             return import_pymc().logp(own[name], own.rvs_to_values[own[name]])
-    except NotImplementedError:
+    except (NotImplementedError, UserWarning):
         raise ValueError(
             f"PyMC gives the density of {name!r} (censored, truncated or the like) in its own "
             "model only, so there is none to weight: use cb.sample(coreset), or to_numpyro of a "

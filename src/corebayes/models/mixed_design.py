@@ -295,7 +295,9 @@ class MixedDesign:
         if "offset" in places:
             total = block.X[:, places["offset"]]
         if "exposure" in places:
-            logs = np.log(block.X[:, places["exposure"]])
+            # Rows that cannot be are named by the check, which may come after a look at them.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs = np.log(block.X[:, places["exposure"]])
             total = logs if total is None else total + logs
         return total
 
