@@ -15,10 +15,12 @@ CORESET = cb.build(cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()), ROWS, s
 
 SKIPPED = {
     "Certificate",
+    "Check",
     "Coreset",
     "CustomModel",
     "Report",
     "Normal",
+    "Prediction",
     "GivenDraws",
     "GroupCoreset",
     "Draws",
@@ -44,6 +46,8 @@ def fields_of(words):
 @pytest.mark.parametrize(("name", "field"), fields_of({"int", "float"}))
 @pytest.mark.parametrize("value", HOSTILE, ids=repr)
 def test_numbers_of_every_class(name, field, value):
+    if field == "mean" and value == -1:
+        pytest.skip("a mean may be negative")
     with pytest.raises((TypeError, ValueError)) as refusal:
         CLASSES[name](**required(name), **{field: value})
     assert field in str(refusal.value) and "\n" not in str(refusal.value)
@@ -83,7 +87,8 @@ def required(name):
         (lambda: cb.SGD(rate="fast"), "rate must be a number"),
         (lambda: cb.SparseVI(geometry=cb.MonteCarlo), r"geometry .* write MonteCarlo\(\)"),
         (lambda: cb.MonteCarlo(sampler="nuts"), "sampler must be one of corebayes' objects"),
-        (lambda: cb.LogisticRegression(prior={"mean": 0}), "prior must be a Normal"),
+        (lambda: cb.LogisticRegression(prior={"mean": 0}), "prior of 'mean' must be one such as"),
+        (lambda: cb.LogisticRegression(prior="flat"), "prior must be"),
         (lambda: cb.Normal("a"), "mean"),
         (lambda: cb.Normal(0.0, {"sd": 1}), "sd"),
         (lambda: cb.CustomModel("ll", lambda d: d, 2), "log_likelihood must be a function"),

@@ -16,7 +16,7 @@ from corebayes.scan.every_row import Counts
 from tests.problems import coins
 
 SOURCE = Path(cb.__file__).parent
-DOOR = {"rows.py", "scan/passes.py", "scan/fetch.py"}
+DOOR = {"rows.py", "scan/passes.py", "scan/fetch.py", "scan/walk.py"}
 NUM_ROWS, GROUP = 40_000, 5_000
 
 

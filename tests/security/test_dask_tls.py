@@ -82,10 +82,10 @@ BUILD = "build rows.npz --model logistic --size 4 --out c.parquet"
 
 def test_a_build_goes_through_tls_to_the_same_bits(address, keys, rows, call):
     assert address.startswith("tls://127.0.0.1")
-    expected = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=4)
+    expected = cb.build(cb.LogisticRegression(), rows, size=4)
     executor = cb.dask(address, security=certificates(keys))
     with executor.client:
-        ours = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=4, executor=executor)
+        ours = cb.build(cb.LogisticRegression(), rows, size=4, executor=executor)
     assert np.array_equal(ours.weights, expected.weights)
     assert call(f"{BUILD} --dask {address} --tls {keys}") == (0, "")
     assert np.array_equal(cb.load("c.parquet").weights, expected.weights)

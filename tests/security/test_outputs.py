@@ -210,7 +210,7 @@ def test_a_coreset_outlives_its_disk(small_disk, call, monkeypatch, trouble, wit
     place = kept_file(err, "the coreset of 4 rows")
     assert place.parent == (Path("kept") if with_checkpoint else Path("cache/corebayes").absolute())
     with np.load("rows.npz") as rows:
-        expected = build(cb.LogisticRegression(prior=cb.Normal()), (rows["X"], rows["y"]), size=4)
+        expected = build(cb.LogisticRegression(), (rows["X"], rows["y"]), size=4)
     assert np.array_equal(cb.load(place).weights, expected.weights)
     assert not [name for name in os.listdir(small_disk) if name.startswith(".")]
 

@@ -7,7 +7,6 @@ its library is loaded. Missing values (null, NA, None) become NaN.
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -120,8 +119,7 @@ def is_kind(source: Any, library: str, kind: str) -> bool:
 
 def import_pyarrow(module: str = "pyarrow") -> Any:
     """pyarrow or a module of it, or an error that says what to install."""
-    import_extra("pyarrow", "Arrow tables and Parquet files need", "files")
-    return importlib.import_module(module)
+    return import_extra(module, "Arrow tables and Parquet files need", "files")
 
 
 def _pandas_frame(source: Any) -> Frame:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.models.family import Constant, Family, Jet, Row
+from corebayes.models.numbers import LEARNED, check_known
 from corebayes.models.poisson import PoissonRegression
 from corebayes.models.scale_prior import Beta
 from corebayes.models.special import sigmoid_pair, softplus
@@ -134,7 +135,11 @@ class HurdleNegativeBinomialRegression(Hurdle):
     )
     flags = {"dispersion": "dispersion"}  # noqa: RUF012
 
-    dispersion: float | None = None
+    dispersion: float = LEARNED
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_known(self.dispersion, "dispersion")
 
     @property
     def base(self) -> Family:

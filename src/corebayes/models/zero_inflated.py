@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from corebayes.models.base import check_positive
 from corebayes.models.family import Column, Constant, Family, Jet, Row
 from corebayes.models.negative_binomial import NegativeBinomialRegression
+from corebayes.models.numbers import LEARNED, check_known
 from corebayes.models.poisson import PoissonRegression, not_counts
 from corebayes.models.scale_prior import Beta
 from corebayes.models.special import sigmoid_pair, softplus
@@ -139,7 +140,11 @@ class ZeroInflatedNegativeBinomialRegression(ZeroInflated):
     )
     flags = {"dispersion": "dispersion"}  # noqa: RUF012
 
-    dispersion: float | None = None
+    dispersion: float = LEARNED
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_known(self.dispersion, "dispersion")
 
     @property
     def base(self) -> Family:
