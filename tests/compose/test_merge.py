@@ -25,8 +25,9 @@ def test_a_tree_of_merges_is_near_the_coreset_of_the_whole(parts):
     # Nodes travel to workers and back.
     level = [pickle.loads(pickle.dumps(node)) for node in level]
     root = cb.merge(level, size=12)
-    one = cb.build(MODEL, SITES, size=12, seed=0)
-    assert kl(root, SITES) < 3 * kl(one, SITES) + 1e-6
+    # Single builds of so few rows differ by a factor of ten from seed to seed.
+    single = [kl(cb.build(MODEL, SITES, size=12, seed=seed), SITES) for seed in range(5)]
+    assert kl(root, SITES) < 3 * np.median(single) + 1e-6
     assert cb.certify(root, SITES).certified
     assert len({name for name, _ in root.origins}) > 1
     for (name, number), x in zip(root.origins, root.rows.X, strict=True):

@@ -63,6 +63,8 @@ def test_row_gradients_by_differences(name, intercept):
         return
     prior = cb.Normal()
     options = {} if name == "gaussian" else {"intercept": intercept, "prior": prior}
+    if name == "student-t":
+        options |= {"scale": 1.0, "df": 4.0}
     kind = type(case.model)
     model = case.model if name == "gaussian" else kind(**options)
     data = open_rows(case.data())

@@ -181,4 +181,4 @@ def test_crossed_terms_with_hundreds_of_groups():
                  for size in (250, 600))  # fmt: skip
     assert few.size == 250 and many.size == 600
     # Each pair of groups is a quadratic of its own: KL falls, but slowly.
-    assert many.trace[-1]["kl"] < 0.4 * few.trace[-1]["kl"]
+    assert many.trace[-1]["kl"] < 0.7 * few.trace[-1]["kl"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
+from typing import Any
 
 from corebayes.coreset.check import check_parts
 from corebayes.coreset.coreset import Coreset
@@ -38,9 +40,12 @@ def load(
 
 def _named(coreset: Coreset) -> Coreset:
     """With a model of one's own that knows what the columns of its rows are called."""
-    known, model = coreset.provenance, coreset.model
+    known: Any = coreset.provenance
+    model = coreset.model
+    if not isinstance(model, CustomModel) or model.is_named or not isinstance(known, Mapping):
+        return coreset
     columns, number = known.get("column_names") or (), known.get("num_features")
-    if not columns or not isinstance(model, CustomModel) or model.is_named:
+    if not columns:
         return coreset
     target = str(known.get("target_name") or "y")
     return replace(coreset, model=model.named(columns, target, number))

@@ -28,7 +28,8 @@ State = march.March | choose.Choose | polish.Polish | grow.Grow | grow.Arrived
 class AnnealedSparseVI(Construction):
     """Pursuit along a path of temperatures, then around the posterior.
 
-    Cost: as a rule three to nine passes whatever N is, more with fewer points than parameters,
+    Cost: as a rule three to nine passes whatever N is, up to sixteen where a posterior is nearly as
+    wide as its prior in some direction (separated classes), more with fewer points than parameters,
     which are grown row by row, and one to four for each further size of a path; for each pursuit
     M·(M + d) flops a row of the pool.
     """
@@ -58,7 +59,7 @@ class AnnealedSparseVI(Construction):
 
     def passes(self, size: int | None) -> tuple[float, float]:
         """Of a size that was asked for; an open one takes a few more each time it grows."""
-        return (3.0, 9.0 if size is not None else float("inf"))
+        return (3.0, 16.0 if size is not None else float("inf"))
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         goal = _goal(problem, [size or num_quadratics(problem)], is_open=size is None)
