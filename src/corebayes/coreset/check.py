@@ -30,7 +30,7 @@ def check_parts(coreset: Any, *, as_built: bool = False) -> None:
     Without rows it stands for the prior and a row of weight zero says nothing, but no construction
     returns either, so what is `as_built` has neither. Cost: one look at its rows.
     """
-    _check_words(coreset)
+    check_words(coreset)
     _check_points(coreset)
     if as_built and coreset.size == 0:
         raise ValueError("the coreset has no rows")
@@ -66,7 +66,8 @@ def _is_array(values: Any) -> bool:
     return isinstance(values, np.ndarray)
 
 
-def _check_words(coreset: Any) -> None:
+def check_words(coreset: Any) -> None:
+    """Refuse provenance, trace and reason of other kinds than a build gives them."""
     said: tuple[tuple[str, Any, Any, str], ...] = (
         ("provenance", coreset.provenance, Mapping, "a mapping"),
         ("trace", coreset.trace, (tuple, list), "a sequence of mappings"),

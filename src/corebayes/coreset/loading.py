@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any
 
-from corebayes.coreset.check import check_parts
+from corebayes.coreset.check import check_parts, check_words
 from corebayes.coreset.coreset import Coreset
 from corebayes.coreset.files import CorruptFile, read_coreset
 from corebayes.coreset.group_coreset import GROUPS, with_groups
@@ -29,6 +27,7 @@ def load(
     """
     coreset = Coreset(**read_coreset(path, model, limit))
     try:
+        check_words(coreset)
         coreset = _named(coreset)
         check_parts(coreset, as_built=True)
         if GROUPS in coreset.provenance:
@@ -40,12 +39,9 @@ def load(
 
 def _named(coreset: Coreset) -> Coreset:
     """With a model of one's own that knows what the columns of its rows are called."""
-    known: Any = coreset.provenance
-    model = coreset.model
-    if not isinstance(model, CustomModel) or model.is_named or not isinstance(known, Mapping):
-        return coreset
+    known, model = coreset.provenance, coreset.model
     columns, number = known.get("column_names") or (), known.get("num_features")
-    if not columns:
+    if not columns or not isinstance(model, CustomModel) or model.is_named:
         return coreset
     target = str(known.get("target_name") or "y")
     return replace(coreset, model=model.named(columns, target, number))
