@@ -51,7 +51,7 @@ For one posterior of one GLM with many rows, Laplace's fit with importance weigh
 (`cb.laplace`) is as exact and cheaper than a coreset, and Laplace alone is often enough. Full-data
 NUTS and uniform subsamples, which coresets beat by far, are the weak peers. A coreset is the better
 tool for models with groups, where there is no Laplace fit to lean on; to fit again and again, as
-below; for posteriors that are not Gaussian in many directions; and for the sampler that you have.
+below; and for the sampler that you have.
 
 """
 
