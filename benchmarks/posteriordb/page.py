@@ -20,8 +20,8 @@ those of it whose likelihood is a product over rows, for the data sets that were
   half of all), certified at 0.005 nats, then 4 × 4,000 draws; 4 × 1,000 in rows that were measured
   first, with ESS below 4,000, where Monte Carlo errors of sds are too small. A mean that is off by
   δ standard deviations costs about δ²/2 nats. The models are built-in regressions; *the same from
-  NumPyro* is `from_numpyro` of the model as one would write it there: CPU seconds of build + sample, compiled
-  afresh, and how far a mean is off.
+  NumPyro* is `from_numpyro` of the model as one would write it there: CPU seconds of build and
+  sample, compiled afresh, and how far a mean is off.
 - *Off*: the largest difference of a posterior mean over the shared parameters (coefficients and
   standard deviations), in posterior standard deviations, with its Monte Carlo error; the ratio of
   standard deviations that is furthest from one; the largest difference of a 5, 50 or 95 % quantile;
