@@ -42,6 +42,11 @@ class Coreset:
     `update` and `merge` go on from. None when there are no finer ones."""
 
     @property
+    def data_rows(self) -> Block:
+        """Rows with the columns of the data, whatever a row of this coreset is."""
+        return self.rows
+
+    @property
     def size(self) -> int:
         return int(self.indices.size)
 

@@ -33,6 +33,10 @@ class GroupCoreset(Coreset):
         assert isinstance(self.model, MarginalRegression)
         return self.model
 
+    @property
+    def data_rows(self) -> Block:
+        return self.level_one.rows
+
     def __repr__(self) -> str:
         rows = int((self.rows["w"] > 0.0).sum())
         return (

@@ -82,7 +82,8 @@ def stored_design(coreset: Coreset) -> Design | None:
     if data is None:
         return None
     design = design_from_data(data)
-    if ("X" not in coreset.rows.fields) or coreset.rows.X.shape[1:] != (len(design.column_names),):
+    rows = coreset.data_rows
+    if "X" not in rows.fields or rows.X.shape[1:] != (len(design.column_names),):
         raise ValueError("the stored design cannot be used: its columns are not the coreset's")
     return design
 
