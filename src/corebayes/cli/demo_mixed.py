@@ -59,7 +59,9 @@ def run_mixed(*, num_rows: int, seed: int, out: Path, steps: DemoSteps) -> dict[
     steps.say(f"\n{num_rows:,} flights of {number} carriers: {FORMULA}\n")
     steps.tell("mixed build", f"build     {num_rows:,} rows became {coreset.size} weighted rows")
     drawn = steps.timed("mixed sample", lambda: _draws(Posterior.of(coreset), seed, full=False))
-    steps.tell("mixed sample", f"sample    NUTS on the coreset: {DRAWS:,} draws, compiling included")
+    steps.tell(
+        "mixed sample", f"sample    NUTS on the coreset: {DRAWS:,} draws, compiling included"
+    )
     certificate = steps.timed("mixed certify", lambda: cb.certify(coreset, rows, seed=seed + 1))
     steps.tell("mixed certify", "certify   all rows at fresh draws")
     full = steps.timed("mixed full", lambda: _full_draws(coreset, rows, seed))
