@@ -72,7 +72,7 @@ class Outcome(NamedTuple):
 
     @property
     def good(self) -> bool:
-        return self.mean.close and self.sd.close or not self.certified
+        return (self.mean.close and self.sd.close) or not self.certified
 
 
 class Gap(NamedTuple):
@@ -114,7 +114,7 @@ def by_adapter(adapt: Callable[[Any], Any], model: Any) -> Any:
 def linear_diamonds() -> Any:
     frame = from_r("ggplot2", "diamonds")[["carat", "depth", "table", "price"]]
     data = cb.open(frame, target="price")
-    model = cb.LinearRegression(intercept=True, noise_sd=1.0, prior=cb.Normal())
+    model = cb.LinearRegression(intercept=True)
     return cb.build(model, data, tol=TOL, seed=0, progress=False), data
 
 
