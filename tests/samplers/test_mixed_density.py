@@ -38,12 +38,15 @@ MODELS = {
         cb.HalfNormal(2.0),
     ),
     "horseshoe": (
-        cb.LinearRegression(prior={"x": cb.Horseshoe(global_scale=0.3)}, intercept=True),
+        cb.LinearRegression(prior={"x": cb.Horseshoe(global_scale=0.3)}),
         [ONE],
         None,
     ),
     "other priors": (
-        cb.LogisticRegression(prior={"x": cb.StudentT(3.0, 0.2, 0.7)}, intercept=True),
+        cb.LogisticRegression(
+            prior={"intercept": cb.StudentT(3.0, 0.2, 0.7), "x": cb.DoubleExponential(0.1, 0.4)},
+            intercept=True,
+        ),
         [],
         None,
     ),

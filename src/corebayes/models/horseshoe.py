@@ -15,7 +15,7 @@ No row touches τ and c: they are further parameters of the posterior. The λ_j 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from corebayes.models.numbers import check_positive
@@ -69,7 +69,7 @@ class Horseshoe:
             )
         ratio = self.num_relevant / (num_coefficients - self.num_relevant)
         scale = float(f"{ratio / max(num_rows, 1.0) ** 0.5:.3g}")
-        return Horseshoe(**asdict(self) | {"global_scale": scale, "num_relevant": None})
+        return replace(self, global_scale=scale, num_relevant=None)
 
     def config(self) -> dict[str, Any]:
         """Constructor arguments, and the class as `kind`."""

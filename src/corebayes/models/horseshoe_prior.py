@@ -64,7 +64,8 @@ class HorseshoePrior:
         local = HalfStudentT(self.horseshoe.local_df, 1.0)
         masses = np.exp(local.log_density(self.nodes))
         # What is below the first node counts as it.
-        masses[0] += np.exp(local.log_density(LOWEST - STEP * np.arange(1, 80))).sum()
+        below = np.array([LOWEST - STEP * number for number in range(1, 80)])
+        masses[0] += np.exp(local.log_density(below)).sum()
         return np.log(masses / masses.sum()) - 0.5 * np.log(2.0 * np.pi)
 
     @cached_property
@@ -95,12 +96,9 @@ class HorseshoePrior:
         precision, local, share, variance = (r @ np.stack([q, A, A / q, 1.0 / q], axis=1)).T
         gradient[self.places] -= x * precision / self.units
         squares = x**2
-        gradient[self.tau] += float((squares * local - share).sum()) + float(
-            self.horseshoe.tau.gradient(t)
-        )
-        gradient[self.slab] += 0.5 * C * float((squares - variance).sum()) + float(
-            self.horseshoe.slab.gradient(k)
-        )
+        slopes = self._slopes(t, k)
+        gradient[self.tau] += float((squares * local - share).sum()) + slopes[0]
+        gradient[self.slab] += 0.5 * C * float((squares - variance).sum()) + slopes[1]
 
     def add_hessian(self, theta: Array, hessian: Array) -> None:
         x, t, k = self._at(theta)
@@ -144,7 +142,8 @@ class HorseshoePrior:
             t, k = float(at[self.tau]), float(at[self.slab])
             slope = jet.first[:, 1:].sum(axis=0) + self._slopes(t, k)
             bend = downward(jet.second[:, 1:, 1:].sum(axis=0) + self._bends(t, k))
-            step = np.clip(-np.linalg.solve(bend, slope), -1.0, 1.0)
+            newton: Array = np.asarray(np.linalg.solve(bend, slope), dtype=np.float64)
+            step = np.clip(-newton, -1.0, 1.0)
             at[[self.tau, self.slab]] += step
             if np.max(np.abs(step)) < 1e-6:
                 break
@@ -202,11 +201,13 @@ class HorseshoePrior:
 
     def _slopes(self, t: float, k: float) -> Array:
         prior = self.horseshoe
-        return np.array([float(prior.tau.gradient(t)), float(prior.slab.gradient(k))])
+        at = np.array([t]), np.array([k])
+        return np.concatenate([prior.tau.gradient(at[0]), prior.slab.gradient(at[1])])
 
     def _bends(self, t: float, k: float) -> Array:
         prior = self.horseshoe
-        return np.diag([float(prior.tau.hessian(t)), float(prior.slab.hessian(k))])
+        at = np.array([t]), np.array([k])
+        return np.diag(np.concatenate([prior.tau.hessian(at[0]), prior.slab.hessian(at[1])]))
 
 
 def downward(bend: Array) -> Array:
@@ -219,6 +220,12 @@ def _log_sum(logs: Array) -> Array:
     """log Σ exp over the nodes."""
     top = logs.max(axis=-1)
     return top + np.log(np.exp(logs - top[..., None]).sum(axis=-1))
+
+
+def horseshoe_names(number: int) -> list[str]:
+    """Of the τ and c² of so many horseshoes."""
+    ends = ["" if one == 1 else f"_{one}" for one in range(1, number + 1)]
+    return [f"horseshoe_{name}{end}" for end in ends for name in ("tau", "slab")]
 
 
 def horseshoe_priors(

@@ -10,15 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.files.markup import model_html
-from corebayes.models.family import (
-    Column,
-    Constant,
-    Family,
-    Row,
-)
+from corebayes.models.family import Column, Constant, Family, Row
 from corebayes.models.given_prior import Given
 from corebayes.models.groups import ONE, GroupTerm, group_numbers
-from corebayes.models.horseshoe_prior import HorseshoePrior, horseshoe_priors
+from corebayes.models.horseshoe_prior import HorseshoePrior, horseshoe_names, horseshoe_priors
 from corebayes.models.learned_prior import given_learned, learned_priors
 from corebayes.models.mixed_statement import described, mixed_priors, mixed_statement
 from corebayes.models.prior import GaussianPrior
@@ -221,16 +216,12 @@ class MixedDesign:
 
     @property
     def horseshoe_names(self) -> list[str]:
-        """Of the τ and c² of each."""
-        numbers = range(1, len(self.horseshoes) + 1)
-        ends = ["" if number == 1 else f"_{number}" for number in numbers]
-        return [f"horseshoe_{name}{end}" for end in ends for name in ("tau", "slab")]
+        return horseshoe_names(len(self.horseshoes))
 
     @property
     def dim(self) -> int:
-        structure, last = self.structure, self.structure.terms[-1:]
-        untouched = structure.shared.size + structure.scales.size
-        return last[0].start + last[0].size if last else untouched
+        shared, scales, terms = self.structure
+        return shared.size + scales.size + sum(term.size for term in terms)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
