@@ -10,7 +10,7 @@ from benchmarks.teaching_data import from_r
 
 import corebayes as cb
 
-DRAWS, TUNE, CHAINS = 1000, 500, 2
+DRAWS, TUNE, CHAINS = 600, 400, 2
 
 
 def bambi_posterior(formula: Any, frame: Any = None, **options: Any) -> dict[str, np.ndarray]:
