@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from corebayes.rows import Rows
+from corebayes.samplers.high_places import high_places, with_high_modes
 from corebayes.samplers.laplace import prior_fit
 from corebayes.samplers.mode_search import (
     Mode,
@@ -48,6 +49,7 @@ def find_places(rng: Rng, model: Model, rows: Rows) -> Array:
         return np.empty((0, model.dim))
     sample, everything = subsample(rng, model, rows)
     modes = modes_of_particles(sample, spread(rng, sample)[1], most=most_fits(model))
+    modes = with_high_modes(sample, high_places(rng, sample), modes)
     if not everything and len(modes) > 1:
         sample, everything = subsample(rng, model, rows, RACE_ROWS)
         modes = distinct_modes(climbed(sample, modes))

@@ -24,6 +24,7 @@ from corebayes.constructions.annealed.polish import Polisher, improved
 from corebayes.constructions.annealed.view import Goal, View
 from corebayes.constructions.construction import Info
 from corebayes.models.structure import is_structured
+from corebayes.samplers.high_places import high_places, with_high_modes
 from corebayes.samplers.mode_search import Mode, lies_in, log_volume, modes_of_particles, shares_of
 from corebayes.samplers.places import MOST_BUILT_DIM, modes_near, most_fits, spread
 from corebayes.samplers.posterior import Posterior
@@ -34,8 +35,9 @@ AnyState = TypeVar("AnyState")
 
 # Modes with a smaller share of π_w do not matter to what is certified.
 NEGLIGIBLE = 1e-4
-# Times that new modes are watched and points selected again, at most.
-ROUNDS = 6
+# Times that new modes are watched and points selected again, at most, and in a row without half of
+# the error to show for it.
+ROUNDS, PATIENCE = 6, 2
 # Nats between the shares of modes under π_w and π: below, nothing is done; above, it is said.
 FINE, WRONG = 1e-3, 0.1
 
@@ -84,16 +86,17 @@ def step(view: View, state: Settle, polisher: Polisher) -> tuple[Settle | Arrive
 
 
 def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[Look, str | None]:
-    best, least, worst = state.answers[state.settled], np.inf, None
+    best, least, worst, idle = state.answers[state.settled], np.inf, None, 0
     answer = best
     for _ in range(ROUNDS):
         modes = _modes(view, answer.points)
         if not modes:
             return answer, None
         shares = _between(view, answer.points, modes)
+        idle = 0 if shares.kl < 0.5 * least else idle + 1
         if shares.kl < least:
             best, least, worst = answer, shares.kl, shares
-        if least <= FINE:
+        if least <= FINE or idle == PATIENCE:
             break
         strays = [mode for mode in modes if not _watched(view, mode)]
         if strays:
@@ -118,8 +121,13 @@ def _modes(view: View, points: WeightedPoints) -> list[Mode]:
     """The modes of π_w that count, the heaviest first."""
     model = view.problem.model
     posterior = Posterior(model, points.rows, points.weights)
-    starts = np.concatenate([view.problem.watched, spread(view.rng, posterior)[1]])
-    modes = modes_of_particles(posterior, starts, most=most_fits(model) + len(view.problem.watched))
+    watched = view.problem.watched
+    annealed, starts = spread(view.rng, posterior)
+    warm = [] if annealed is None else annealed.path
+    modes = modes_of_particles(posterior, watched, most=len(watched))
+    modes = modes_of_particles(posterior, starts, known=modes, most=most_fits(model))
+    high = np.concatenate([*warm, high_places(view.rng, posterior)])
+    modes = with_high_modes(posterior, high, modes)
     if not modes:
         return []
     kept = zip(modes, shares_of(modes), strict=True)
@@ -147,7 +155,10 @@ class Between(NamedTuple):
         return float(self.ours[some] @ np.log(ratios))
 
     def words(self) -> str:
-        worst = int(np.argmax(np.abs(self.full - self.ours)))
+        # A mode that π_w should not have, or one that it lacks.
+        ratios = np.maximum(self.ours, 1e-300) / np.maximum(self.full, 1e-300)
+        too_much = self.ours * np.log(ratios)
+        worst = int(np.argmax(np.maximum(too_much, self.full - self.ours)))
         place = ", ".join(f"{value:.3g}" for value in self.places[worst][:5])
         more = ", …" if self.places.shape[1] > 5 else ""
         return (
@@ -158,7 +169,7 @@ class Between(NamedTuple):
 
 
 def _percent(share: float) -> str:
-    return f"{100.0 * share:.2g} %"
+    return f"{100.0 * share:.3g} %"
 
 
 def _between(view: View, points: WeightedPoints, modes: list[Mode]) -> Between:
