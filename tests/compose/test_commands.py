@@ -41,6 +41,10 @@ def test_a_table_that_grows_and_another_one(call):
     code, out, _ = call("refit d.parquet --prior-sd 2 --draws 250 --json")
     told = json.loads(out)
     assert code == 1 and told["certificate"] is None and told["distance"] < 0.1
+    around = "--around d.parquet"
+    assert call(f"build n2.npz {build} --reserve 30 {around} --out e.parquet")[0] == 2
+    assert call(f"build n2.npz {build} {around} --out e.parquet")[0] == 0
+    assert call(f"merge b.parquet e.parquet --size 12 {around} --out f.parquet")[0] == 0
     code, _, err = call("merge b.parquet --out e.parquet")
     assert code == 2 and "at least two" in err
 

@@ -20,6 +20,7 @@ from corebayes.build.arguments import (
     checked_sizes,
     size_for_groups,
 )
+from corebayes.build.around import around_pilot, check_around, check_columns, with_priors_of
 from corebayes.build.columns import with_asked_columns
 from corebayes.build.groups import (
     all_rows,
@@ -57,6 +58,7 @@ def build(
     method: Construction | None = None,
     seed: int = 0,
     start: Coreset | None = None,
+    around: Coreset | None = None,
     progress: bool | None = None,
     max_time: float | None = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -93,6 +95,8 @@ def build(
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
     weights. With `reserve`, a larger number of rows, so many are kept beside the coreset, with
     weights of their own: what `update` and `merge` go on from without losing accuracy. With
+    `around`, a rough coreset of more data that these rows are a shard of, they are matched where
+    the posterior of all of it lies: what `merge` makes the most of. With
     `checkpoint`, a folder, the answers of all passes are kept there as they come, and
     the same call after any interruption goes on where they end, to the same bits. `memory`, such as
     "500MB", is what the process may take in all; see `scan/budget.py`.
@@ -136,6 +140,9 @@ def build(
     max_time = checked_positive("max_time", max_time)
     seed = checked_seed(seed)
     check_reserve(reserve, size)
+    if around is not None:
+        check_around(around, tol=tol, reserve=reserve, start=start, models=models, unit=unit)
+        model = with_priors_of(model, around.model)
     check_folder(checkpoint)
     check_model(model)
     if method is not None:
@@ -153,6 +160,9 @@ def build(
             size = size_for_groups(run.problem, rows_per_group)
         if models is not None:
             run.method = serving(method, model, run.problem.model, rows, models, size)
+        if around is not None:
+            check_columns(around, rows, run.problem.model)
+            run.method = around_pilot(method, around, run.problem, size)
         begun = None if start is None else f"a coreset of {start.size} rows"
         run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
         run.counts_name = counts if isinstance(counts, str) else None

@@ -39,6 +39,7 @@ from corebayes.cli.inputs import (
     with_groups,
 )
 from corebayes.cli.options import (
+    Around,
     Counts,
     Duplicates,
     Features,
@@ -53,6 +54,7 @@ from corebayes.cli.options import (
     RowsFile,
     Scheduler,
     Seed,
+    Start,
     Target,
     Tls,
     Workers,
@@ -178,9 +180,8 @@ def build(
     ] = None,
     seed: Seed = 0,
     max_time: Annotated[float | None, Option(help="Stop after so many seconds.")] = None,
-    start: Annotated[
-        Path | None, Option(help="A coreset of the same rows to go on from.", show_default="none")
-    ] = None,
+    start: Start = None,
+    around: Around = None,
     on_bad: OnBad = "raise",
     missing: Missing = "refuse",
     workers: Workers = None,
@@ -209,7 +210,7 @@ def build(
         raise ValueError(f"--out {out} is the file with the rows: name another")
     if log is not None:
         write_lines(sys.stderr, log)
-    earlier = None if start is None else cb.load(start)
+    earlier, pilot = (None if path is None else cb.load(path) for path in (start, around))
     options = ModelOptions(
         given_prior(prior, prior_sd), intercept, noise_sd, df, dispersion, group_sd
     )
@@ -234,6 +235,7 @@ def build(
             unit=unit,
             seed=seed,
             start=earlier,
+            around=pilot,
             max_time=max_time,
             checkpoint=checkpoint,
             memory=memory,

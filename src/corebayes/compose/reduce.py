@@ -25,6 +25,7 @@ import numpy as np
 
 from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.build.arguments import check_method, checked_size
+from corebayes.build.around import FINE, around_pilot, check_around, check_columns
 from corebayes.build.run import Run, Tolerance
 from corebayes.certify.measure import measure
 from corebayes.certify.steps import Step, certified_step, moved, passed_steps
@@ -41,8 +42,9 @@ from corebayes.samplers.exact import is_conjugate
 from corebayes.types import Block, Model, WeightedPoints
 from corebayes.watch.progress import Progress
 
-# Rows of the reserve for each row of the coreset, and the most that a default asks for.
-RESERVE, MOST_RESERVE = 3, 1500
+# Rows of the reserve for each row of the coreset, and the most that a default asks for. Few rows
+# that were chosen already are few to choose from, and no pass is spent on them: a merge keeps more.
+RESERVE, RESERVE_OF_A_MERGE, MOST_RESERVE = 3, 6, 1500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,8 @@ class Reduction:
     checkpoint: str | PathLike[str] | None
     rows: Mapping[str, Any]
     """The executor and the memory of the passes."""
+    around: Coreset | None
+    """What the rows are to be merged with once more, roughly."""
 
 
 def asked_for(
@@ -74,11 +78,13 @@ def asked_for(
     draws: int,
     checkpoint: str | PathLike[str] | None,
     rows: Mapping[str, Any],
+    around: Coreset | None = None,
+    times: int = RESERVE,
 ) -> Reduction:
     """What a person asks for, checked; without a size or a tolerance as many rows as the `largest`.
 
-    A reserve has three times the rows of the coreset unless another number is asked for. A
-    conjugate model needs none: its coreset matches quadratics, and there is nothing else.
+    A reserve has `times` the rows of the coreset unless another number is asked for. A conjugate
+    model needs none: its coreset matches quadratics, and there is nothing else.
     """
     wanted = largest if size is None and tol is None else checked_size(size, tol)
     if reserve is not None:
@@ -87,7 +93,9 @@ def asked_for(
         reserve = 0
     else:
         number = wanted or largest
-        reserve = min(RESERVE * number, max(MOST_RESERVE, number))
+        reserve = min(times * number, max(MOST_RESERVE, number))
+    if around is not None:
+        check_around(around, tol=tol)
     checked_whole("draws", draws, 100)
     check_folder(checkpoint)
     method = method or AnnealedSparseVI()
@@ -102,6 +110,7 @@ def asked_for(
         draws=draws,
         checkpoint=checkpoint,
         rows=rows,
+        around=around,
     )
 
 
@@ -113,7 +122,10 @@ def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress
     """
     problem = union.problem(**asked.rows)
     pilot, reserve = _pilot(union, asked, limit), None
-    if asked.reserve > (asked.size or 0):
+    if asked.reserve > (asked.size or 0) and union.new is None and pilot.size <= asked.reserve:
+        # Nothing is lost, and the more rows there are to choose from, the better the next choice.
+        reserve = pilot
+    elif asked.reserve > (asked.size or 0):
         most = min(asked.reserve, problem.data.num_rows)
         run, _ = _run(problem, asked, limit, "reserve", most, pilot, bar)
         pilot = reserve = run.state.points
@@ -147,7 +159,10 @@ def _run(
 ) -> tuple[Run, str]:
     """One construction, with a journal of its own; only the last may be interrupted."""
     last = stage == "coreset"
-    method = asked.method if last else AnnealedSparseVI()
+    method = asked.method if last else AnnealedSparseVI(tolerance=FINE)
+    if asked.around is not None:
+        check_columns(asked.around, problem.data, problem.model)
+        method = around_pilot(method, asked.around, problem, size)
     limit.deadline.doing = f"{type(method).__name__} took its first step ({stage})"
     # A handle of its own, with a journal of its own.
     data = problem.data.using()

@@ -73,8 +73,10 @@ def _order(problem: Problem, size: int) -> int:
     dim, count = problem.model.dim, problem.data.total_count
     if dim > SKEWED_DIM:
         return 3 if count <= SKEWED_ROWS and affordable_cubes(problem) else 2
-    if count > SKEWED_ROWS:
-        return 2 if size <= comb(dim + 2, 2) else 3
+    if count > SKEWED_ROWS and size <= comb(dim + 2, 2):
+        return 2
+    if problem.data.num_rows > SKEWED_ROWS:
+        return 3
     orders = range(3, MAX_ORDER + 1)
     cheap = [order for order in orders if order == 3 or dim**order <= MAX_NUMBERS]
     enough = [order for order in cheap if comb(dim + order, order) > size]
