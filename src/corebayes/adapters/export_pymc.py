@@ -198,7 +198,9 @@ def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
     pymc, model, rows = import_pymc(), parts.model, coreset.rows
     groups = model.groups(coreset.rows)
     with pymc.Model(coords={"coefficient": list(model.fixed_names)}) as exported:
-        coefficients = coefficient_parts.in_pymc(pymc, model, "coefficients", "coefficient")
+        coefficients = coefficient_parts.in_pymc(
+            pymc, parts, "coefficients", "coefficient", _single
+        )
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
         constants = [_single(one) for one in parts.learned]
@@ -224,7 +226,9 @@ def _marginal(coreset: GroupCoreset) -> tuple[Any, list[str], Array]:
     assert parts is not None
     model = parts.model
     with pymc.Model(coords={"coefficient": list(model.fixed_names)}) as exported:
-        coefficients = coefficient_parts.in_pymc(pymc, model, "coefficients", "coefficient")
+        coefficients = coefficient_parts.in_pymc(
+            pymc, parts, "coefficients", "coefficient", _single
+        )
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
         values = [_single(one) for one in parts.scales()]

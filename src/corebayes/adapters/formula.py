@@ -52,12 +52,15 @@ def from_formula(
     learned: ScalePrior | Mapping[str, ScalePrior] | None = None,
     counts: str | None = None,
     missing: str = "refuse",
+    memory: str | int | None = None,
     unit: Any = None,
     **options: Any,
 ) -> tuple[Family | MixedRegression, Rows]:
     """The pair (model, data) for `build` and everything after it, from a formula and a frame.
 
-    `frame` is a pandas or polars frame or an Arrow table; `family` a name (logistic, poisson,
+    `frame` is a pandas or polars frame, an Arrow table, or Parquet files as `open_rows` takes them
+    (a path, a pattern, a folder, an address), whose design is computed part by part in every pass
+    unless they are small; `memory` is what that may take. `family` is a name (logistic, poisson,
     linear, student-t, negative-binomial, gamma, beta, binomial, ordinal, categorical, weibull, …;
     `options` are the model's arguments, such as `link="log"` or `noise_sd=0.5`) or a model of one's
     own. Bambi's and R's names are understood too: bernoulli, gaussian, t, negativebinomial,
@@ -82,10 +85,11 @@ def from_formula(
     {"carat": Normal(0, 10)}; without one they are weakly informative on the scale of the data, and
     the model says which when it is built. The default prior of effects is HalfNormal(1), on targets
     that are measured (linear, student-t) HalfNormal(s), s the standard deviation of the target to
-    two digits. Cost: one design matrix of N·d numbers in memory.
+    two digits. Cost: one design matrix of N·d numbers in memory for a frame; for files a pass, and
+    one for each depth of functions such as scale() or bs(), of N numbers each.
     """
     model = _family(family, prior, options)
-    rows = design_rows(formula, frame, counts=counts, missing=missing)
+    rows = design_rows(formula, frame, counts=counts, missing=missing, memory=memory)
     # Defaults that are on the scale of the rows do not depend on who they are of.
     model = mixed(model, rows, group_sd=group_sd, learned=learned)
     return model, rows if unit is None else in_units(rows, frame, unit)

@@ -181,6 +181,7 @@ def build(
             run.init(size, points)
             reason = run.until(tolerance, bar.show)
         coreset = run.coreset(run.state.points, reason)
+        run.warn_of_modes()
         tolerance.warn_unless_reached(coreset)
         return coreset if reserve is None else with_reserve(run, coreset, reserve, checkpoint)
 

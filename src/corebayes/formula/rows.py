@@ -10,40 +10,93 @@ from corebayes.coreset import Coreset
 from corebayes.data import frames, numbers
 from corebayes.data.arrays import ArrayData
 from corebayes.data.columns import find
-from corebayes.data.parquet_files import is_parquet
+from corebayes.data.parquet_files import (
+    is_local,
+    is_parquet,
+    parquet_shape,
+    read_parquet,
+)
 from corebayes.data.unit_labels import labels_of_column
 from corebayes.data.warn import warn
-from corebayes.formula.columns import complete, open_frame, read
+from corebayes.formula.columns import Missing, complete, open_frame, read
 from corebayes.formula.design import Design, look
 from corebayes.formula.evaluate import Columns
+from corebayes.formula.parser import parse
+from corebayes.formula.source import LookedAt, design_files, look_at_files
 from corebayes.formula.stored import design_from_data
+from corebayes.formula.tokens import mentioned
 from corebayes.formula.tree import Binary, Column, Literal
 from corebayes.rows import Rows, open_rows
 from corebayes.watch.logs import say
 
+# Numbers of Parquet files that are held in memory: decoding them in every pass costs more.
+HELD_NUMBERS = 2**23
+
 
 def design_rows(
-    formula: str, frame: Any, *, counts: str | None = None, missing: str = "refuse"
+    formula: str,
+    source: Any,
+    *,
+    counts: str | None = None,
+    missing: str = "refuse",
+    **options: Any,
 ) -> Rows:
-    """The design and the target that a formula makes of a frame, checked.
+    """The design and the target that a formula makes of a frame or of Parquet files, checked.
 
     With `missing="drop"` incomplete rows keep their row numbers but count zero times, with one
-    warning that names all columns.
+    warning that names all columns. Files of many rows are read in parts, in every pass; `options`
+    are those of `open_rows`.
     """
-    design, columns = look(formula, frame, ignore=counts, missing=missing)
-    say("target", describe_target(design), formula=formula)
-    gaps = complete(columns, drops=design.drops)[1]
-    if gaps is not None:
-        warn(f"{int(gaps.rows.sum()):,} rows with missing values are left out: {gaps.words()}")
-    return _rows(design, columns, frame, counts)
+    files = is_parquet(source)
+    if files and not is_small(source):
+        found = look_at_files(formula, source, counts=counts, missing=missing)
+        _say(found.design, found.gaps)
+        return _opened(found, options)
+    if files:
+        # Also what is written only to be taken away again: y ~ . - when.
+        source = read_parquet(
+            source,
+            lambda names: {counts, *parse(formula, names, counts).columns, *mentioned(formula)},
+        )
+    design, columns = look(formula, source, ignore=counts, missing=missing)
+    _say(design, complete(columns, drops=design.drops)[1])
+    return _rows(design, columns, source, counts, **options)
 
 
 def rows_of(
-    design: Design, frame: Any, *, counts: Any = None, unit: Any = None, **options: Any
+    design: Design, source: Any, *, counts: Any = None, unit: Any = None, **options: Any
 ) -> Rows:
-    """The rows of a frame as the design has them; `options` are those of `open_rows`."""
-    rows = _rows(design, read(frame, design.needs), frame, counts, **options)
-    return rows if unit is None else in_units(rows, frame, unit)
+    """The rows of a frame or of Parquet files as the design has them; `options` are those of
+    `open_rows`."""
+    if unit is not None:
+        return in_units(rows_of(design, source, counts=counts, **options), source, unit)
+    files = is_parquet(source)
+    if files and not is_small(source):
+        return _opened(design_files(design, source, counts=counts), options)
+    if files:
+        source = read_parquet(source, lambda _: {counts, *design.needs})
+    return _rows(design, read(source, design.needs), source, counts, **options)
+
+
+def is_small(source: Any) -> bool:
+    """Whether Parquet files are on this machine and few enough numbers to be held."""
+    if not is_local(source):
+        return False
+    num_rows, num_columns = parquet_shape(source)
+    return num_rows * num_columns <= HELD_NUMBERS
+
+
+def _opened(found: LookedAt, options: dict[str, Any]) -> Rows:
+    rows = open_rows(found.table, **options)
+    with rows.stage("formula"):
+        rows.meter.add(found.tally)
+    return rows.check()
+
+
+def _say(design: Design, gaps: Missing | None) -> None:
+    say("target", describe_target(design), formula=design.formula)
+    if gaps is not None:
+        warn(f"{int(gaps.rows.sum()):,} rows with missing values are left out: {gaps.words()}")
 
 
 def in_units(rows: Rows, frame: Any, unit: Any) -> Rows:
@@ -112,22 +165,17 @@ def as_built(
     if not named and _are_several(source):
         each = [as_built(coreset, one, **columns) for one in source]
         return open_rows(each, memory=memory, executor=executor)
-    framed = not named and frames.as_frame(source) is not None
+    unit = coreset.provenance.get("unit")
+    framed = not named and (frames.as_frame(source) is not None or is_parquet(source))
     if framed and coreset.provenance.get("design") is not None:
         design = stored_design(coreset)
         assert design is not None
-        return rows_of(
-            design,
-            source,
-            counts=columns["counts"],
-            unit=coreset.provenance.get("unit"),
-            memory=memory,
-            executor=executor,
-        )
-    if framed or (not named and is_parquet(source)):
+        counts = columns["counts"]
+        return rows_of(design, source, counts=counts, unit=unit, memory=memory, executor=executor)
+    if framed:
         columns = _known_columns(coreset, columns)
     elif is_parquet(source) or frames.as_frame(source) is not None:
-        columns = {**columns, "unit": coreset.provenance.get("unit")}
+        columns = {**columns, "unit": unit}
     return open_rows(source, memory=memory, executor=executor, **columns)
 
 
