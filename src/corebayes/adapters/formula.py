@@ -130,6 +130,7 @@ def mixed(
             effects=effects,
             scale=[priors.get(f"{effect}|{name}", default) for effect in effects],
             labels=group.labels,
+            by_default=group_sd is None,
         )
         for group, name, effects in zip(
             design.groups, design.group_names, design.effects, strict=True
