@@ -159,7 +159,7 @@ def build(
         int | None, Option(help="Of mixed models: the size in rows of every group.")
     ] = None,
     unit: Annotated[
-        str | None, Option(help='"group" keeps whole groups of a mixed model, --size of them.')
+        str | None, Option(help='A column whose rows enter together; "group" of a mixed model.')
     ] = None,
     method: Annotated[
         str | None,
@@ -229,6 +229,9 @@ def build(
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
     chosen = options.with_rows(split(features))
     columns = Columns(target, chosen, counts, on_bad, formula, None, duplicates, missing)
+    # A formula with a bar has groups, and those are chosen from coresets of rows.
+    of_groups = formula is not None and "|" in formula
+    columns = columns._replace(unit=None if of_groups else unit)
     data = read(rows, columns)
     bayes = with_groups(bayes, data, options)
     announce_target(data)
@@ -242,7 +245,7 @@ def build(
             tol=tol,
             reserve=reserve,
             method=construction,
-            unit=unit,
+            unit=unit if of_groups else None,
             seed=seed,
             start=earlier,
             around=pilot,
