@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from corebayes.certify.search import Found
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, nearer
 from corebayes.exact.cover import covering, modes_of
 from corebayes.exact.foresight import learn_foresight
 from corebayes.exact.lost import LostModeError, full_modes, searched
@@ -130,7 +130,7 @@ def _with_lost_modes(
     run = _Run(rng, Residual(coreset, rows, modes[0].fit.mean), posterior, chains, draws)
     exactly = run.around(modes, "modes of all rows")
     if not exactly.good:
-        trouble = "proposals around the modes do not cover it: build with a larger size"
+        trouble = f"proposals around the modes do not cover it: {nearer(coreset)}"
         raise LostModeError.at(found.lost[0], trouble)
     return exactly
 
