@@ -29,9 +29,9 @@ from corebayes.adapters import (
 from corebayes.build import Variant, build, build_path, choose_groups
 from corebayes.certify import Certificate, certify, with_certificate
 from corebayes.checkpoint import CheckpointError
-from corebayes.compose import Refit, merge, refit, unrolled, update
+from corebayes.compose import Refit, merge, refit, update
 from corebayes.constructions import *  # noqa: F403
-from corebayes.coreset import Coreset, GroupCoreset, load
+from corebayes.coreset import Coreset, GroupCoreset, load, unrolled
 from corebayes.data.warn import ModeWarning, ToleranceWarning
 from corebayes.exact import correct, laplace, log_evidence, loo
 from corebayes.models import *  # noqa: F403

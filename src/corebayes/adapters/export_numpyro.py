@@ -18,7 +18,7 @@ from corebayes.adapters.mixed_parts import MixedParts, Single, mixed_parts
 from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
 from corebayes.adapters.symbols import of_jax
 from corebayes.adapters.tracing import one_at_a_time
-from corebayes.coreset import Coreset, GroupCoreset, check_coreset
+from corebayes.coreset import Coreset, GroupCoreset, as_rows
 from corebayes.models.family import Family
 from corebayes.models.scale_prior import (
     Beta,
@@ -56,7 +56,7 @@ def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     >>> numpyro.enable_x64(False)
     """
     import_numpyro()
-    check_coreset(coreset)
+    coreset = as_rows(coreset)
     model = coreset.model
     # NumPyro refuses a scale of zero, and such a row says nothing.
     kept = np.flatnonzero(coreset.weights > 0.0)

@@ -29,7 +29,7 @@ from corebayes.adapters.pymc_rows import RowInputs
 from corebayes.adapters.pymc_variables import initial_point
 from corebayes.adapters.symbols import of_pytensor
 from corebayes.adapters.tracing import one_at_a_time
-from corebayes.coreset import Coreset, GroupCoreset, check_coreset
+from corebayes.coreset import Coreset, GroupCoreset, as_rows
 from corebayes.models.family import Family
 from corebayes.models.scale_prior import (
     Beta,
@@ -55,7 +55,7 @@ def to_pymc(coreset: Coreset) -> Any:
     import_pymc()
     import_jax("pymc")
     import_dispatch()
-    check_coreset(coreset)
+    coreset = as_rows(coreset)
     if isinstance(coreset.model, PymcModel):
         exported = _weighted(coreset.model, coreset)
         names = [parameter.name for parameter in coreset.model.parameters]
