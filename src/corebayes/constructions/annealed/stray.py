@@ -103,7 +103,10 @@ def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[
             view.problem.watch(np.array([mode.fit.mean for mode in strays]))
         answer = _again(view, state, answer, size, polisher)
     assert worst is not None
-    return best, worst.words() if least > WRONG else None
+    if least <= WRONG:
+        return best, None
+    more = ". Build with a larger size" if size < view.problem.data.num_rows else ""
+    return best, worst.words() + more
 
 
 def _again(view: View, state: Settle, answer: Look, size: int, polisher: Polisher) -> Look:
@@ -164,7 +167,7 @@ class Between(NamedTuple):
         return (
             f"the coreset posterior has about {_percent(self.ours[worst])} of its mass at the mode "
             f"near θ = ({place}{more}), where that of all rows has {_percent(self.full[worst])}: "
-            "so few rows do not tell its modes apart. Build with a larger size"
+            "these weighted rows do not tell its modes apart"
         )
 
 
@@ -175,11 +178,14 @@ def _percent(share: float) -> str:
 def _between(view: View, points: WeightedPoints, modes: list[Mode]) -> Between:
     """Cost: one pass of N·K potentials, and fits on a subsample for modes that π_w lacks."""
     problem, model = view.problem, view.problem.model
-    missing = np.array(
-        [not any(lies_in(m.fit, place[None], 1.0) for m in modes) for place in problem.places],
-        dtype=bool,
-    )
+
+    def is_new(place: Array) -> bool:
+        return not any(lies_in(mode.fit, place[None], 1.0) for mode in modes)
+
+    missing = np.array([is_new(place) for place in problem.places], dtype=bool)
     lost = modes_near(view.rng, model, problem.data, problem.places[missing])
+    # A place that was known roughly may lead to a mode that is there.
+    lost = [mode for mode in lost if is_new(mode.fit.mean)]
     places = np.array([mode.fit.mean for mode in [*modes, *lost]])
     full = problem.ask(Heights(model, places)) + model.log_prior(places)
     with np.errstate(all="ignore"):
