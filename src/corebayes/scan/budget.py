@@ -19,8 +19,8 @@ from corebayes.data.table import Table
 from corebayes.scan.passes import BLOCK_VALUES, Query
 
 # What Python, NumPy, SciPy, pyarrow (whose datasets import pandas) and numba with compiled kernels
-# take: 353 MB measured as the peak of a build of 2,000 rows, 380 MB when it compiles them; and what drawing
-# with NUTS takes beside them: 215 MB with nutpie and all that it loads.
+# take: 353 MB measured as the peak of a build of 2,000 rows, 380 MB when it compiles them; and what
+# drawing with NUTS takes beside them: 215 MB with nutpie and all that it loads.
 LIBRARIES, SAMPLING = 360_000_000, 230_000_000
 # What a construction holds beside the pass: a little, and its pools of up to 20,000 rows as rows,
 # vectors and copies of them.
