@@ -29,6 +29,8 @@ class Problem:
     closed_form: Any = field(default=None, repr=False)
     """What the closed-form geometry derives from the statistics, once."""
     known_places: Array | None = field(default=None, repr=False)
+    strays: Array | None = field(default=None, repr=False)
+    """Places (K, d) at which coresets on the way had modes of their own."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.data, Rows):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -46,7 +48,7 @@ class Problem:
     def of_points(self, points: WeightedPoints) -> Problem:
         """The same model on these rows, each counted as often as its weight says."""
         rows = open_rows(ArrayData(fields=points.rows.fields, counts=points.weights))
-        return Problem(self.model, rows, known_places=self.known_places)
+        return Problem(self.model, rows, known_places=self.known_places, strays=self.strays)
 
     @property
     def places(self) -> Array:
@@ -58,6 +60,15 @@ class Problem:
             fixed = np.random.default_rng(self.data.num_rows)
             self.known_places = find_places(fixed, self.model, self.data)
         return self.known_places
+
+    @property
+    def watched(self) -> Array:
+        """The places, and those where coresets have had modes that are none of π's."""
+        return self.places if self.strays is None else np.vstack([self.places, self.strays])
+
+    def watch(self, strays: Array) -> None:
+        """From now on looks are also from here, and what all rows say here is fitted."""
+        self.strays = strays if self.strays is None else np.vstack([self.strays, strays])
 
     @cached_property
     def statistics(self) -> Any:

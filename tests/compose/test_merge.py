@@ -34,6 +34,58 @@ def test_a_tree_of_merges_is_near_the_coreset_of_the_whole(parts):
         assert np.array_equal(SITES[names.index(name)][0][number], x)
 
 
+def test_shards_built_around_all_of_them_lose_nothing():
+    """Many small shards: matched where each one's own posterior lies, most of it is lost."""
+    X, y = piece(11, 48_000)
+
+    def measured(coreset):
+        return cb.certify(coreset, (X, y), draws=1000, seed=9).reverse_kl.value
+
+    shards = list(zip(np.array_split(X, 24), np.array_split(y, 24), strict=True))
+    rough = [cb.build(MODEL, shard, size=12, seed=0) for shard in shards]
+    pilot = cb.merge(rough, size=12, reserve=0)
+    parts = [cb.build(MODEL, shard, size=12, seed=0, around=pilot) for shard in shards]
+    names = [f"site-{k}" for k in range(24)]
+    level = [
+        cb.merge(parts[k : k + 6], size=12, names=names[k : k + 6], around=pilot)
+        for k in range(0, 24, 6)
+    ]
+    root = cb.merge(level, size=12)
+    single = np.median([measured(cb.build(MODEL, (X, y), size=12, seed=s)) for s in range(3)])
+    assert all(part.size <= 12 for part in parts)
+    assert measured(root) < 3 * single
+    # The same in one round.
+    assert measured(pilot) > 5 * measured(root)
+    for (name, number), x in zip(root.origins, root.rows.X, strict=True):
+        assert np.array_equal(shards[names.index(name)][0][number], x)
+
+
+def test_a_pilot_brings_its_default_priors(tmp_path):
+    """Priors on the scale of some rows are those of the pilot, for every shard."""
+    model = cb.LogisticRegression()
+    rough = [cb.build(model, site, size=12, seed=0) for site in SITES[:2]]
+    pilot = cb.merge(rough, size=12, reserve=0)
+    pilot.save(tmp_path / "pilot.parquet")
+    pilot = cb.load(tmp_path / "pilot.parquet")
+    parts = [cb.build(model, site, size=12, seed=0, around=pilot) for site in SITES[:2]]
+    theta = np.array([[0.3, -1.0, 2.0]])
+    priors = [part.model.log_prior(theta)[0] for part in (*parts, pilot)]
+    assert priors[0] == priors[1] == priors[2]
+    assert kl(cb.merge(parts, size=12), SITES[:2]) < 1e-3
+
+
+def test_a_pilot_must_fit(parts):
+    X, y = SITES[0]
+    with pytest.raises(ValueError, match="around does not go with the rows: the field 'X' is 3"):
+        cb.build(MODEL, (X[:, :2], y), size=12, around=parts[0])
+    with pytest.raises(ValueError, match="tol goes with a coreset of its own posterior"):
+        cb.build(MODEL, SITES[0], tol=0.01, around=parts[0])
+    with pytest.raises(TypeError, match="around must be a coreset"):
+        cb.build(MODEL, SITES[0], size=12, around=(X, y))
+    with pytest.raises(TypeError, match="Uniform cannot build around another posterior"):
+        cb.build(MODEL, SITES[0], size=12, around=parts[0], method=cb.Uniform())
+
+
 def test_the_prior_counts_once():
     """Two coresets of all their rows, with a strong prior, against the closed form."""
     rng = np.random.default_rng(2)

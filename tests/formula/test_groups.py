@@ -193,7 +193,7 @@ def test_missing_groups_are_counted():
         ("(1 | g + h)", r"has '\+' at character 12, where '\)' should be"),
         ("(1 | gg)", "no column 'gg'|'gg'"),
         ("(1 | g", r"the end at character 11, where '\)' should be"),
-        ("(1 | z)", r"column 'z' is no group: row 0 has .* write \(0 \+ z \| g\)"),
+        ("(1 | z)", r"row 0, column 'z' is no group: it has .* write \(0 \+ z \| g\)"),
         ("(1 | row)", "'row' has 30 groups in 30 rows, and no coreset can be smaller"),
         ("(g | h", "the end"),
     ],

@@ -17,7 +17,7 @@ import numpy as np
 
 from corebayes.adapters.family_names import family_named
 from corebayes.formula.design import Design
-from corebayes.formula.rows import design_rows
+from corebayes.formula.rows import design_rows, in_units
 from corebayes.formula.stored import design_from_data
 from corebayes.models import (
     BinomialRegression,
@@ -52,18 +52,23 @@ def from_formula(
     learned: ScalePrior | Mapping[str, ScalePrior] | None = None,
     counts: str | None = None,
     missing: str = "refuse",
+    memory: str | int | None = None,
+    unit: Any = None,
     **options: Any,
 ) -> tuple[Family | MixedRegression, Rows]:
     """The pair (model, data) for `build` and everything after it, from a formula and a frame.
 
-    `frame` is a pandas or polars frame or an Arrow table; `family` a name (logistic, poisson,
+    `frame` is a pandas or polars frame, an Arrow table, or Parquet files as `open_rows` takes them
+    (a path, a pattern, a folder, an address), whose design is computed part by part in every pass
+    unless they are small; `memory` is what that may take. `family` is a name (logistic, poisson,
     linear, student-t, negative-binomial, gamma, beta, binomial, ordinal, categorical, weibull, …;
     `options` are the model's arguments, such as `link="log"` or `noise_sd=0.5`) or a model of one's
     own. Bambi's and R's names are understood too: bernoulli, gaussian, t, negativebinomial,
     cumulative, hurdle_poisson, …. `counts` names a column that says how often a row counts. The
     intercept is a column of the design like any other. Missing values are an error that names all
     columns which have some, or with `missing="drop"` such rows are left out, with a warning.
-    `certify(coreset, frame)` finds its columns again.
+    `certify(coreset, frame)` finds its columns again. With `unit`, a column or an array, all rows
+    of one unit (a patient) are kept or left out together; see `corebayes.open`.
 
     The left side is a column of numbers, or of two levels (Yes and No, True and False): the second
     in their order is 1, and the target's name says so, late == 'yes'; write late[no] for the other.
@@ -80,11 +85,14 @@ def from_formula(
     {"carat": Normal(0, 10)}; without one they are weakly informative on the scale of the data, and
     the model says which when it is built. The default prior of effects is HalfNormal(1), on targets
     that are measured (linear, student-t) HalfNormal(s), s the standard deviation of the target to
-    two digits. Cost: one design matrix of N·d numbers in memory.
+    two digits. Cost: one design matrix of N·d numbers in memory for a frame; for files a pass, and
+    one for each depth of functions such as scale() or bs(), of N numbers each.
     """
     model = _family(family, prior, options)
-    rows = design_rows(formula, frame, counts=counts, missing=missing)
-    return mixed(model, rows, group_sd=group_sd, learned=learned), rows
+    rows = design_rows(formula, frame, counts=counts, missing=missing, memory=memory)
+    # Defaults that are on the scale of the rows do not depend on who they are of.
+    model = mixed(model, rows, group_sd=group_sd, learned=learned)
+    return model, rows if unit is None else in_units(rows, frame, unit)
 
 
 def mixed(
@@ -122,6 +130,7 @@ def mixed(
             effects=effects,
             scale=[priors.get(f"{effect}|{name}", default) for effect in effects],
             labels=group.labels,
+            by_default=group_sd is None,
         )
         for group, name, effects in zip(
             design.groups, design.group_names, design.effects, strict=True

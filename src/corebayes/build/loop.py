@@ -20,6 +20,7 @@ from corebayes.build.arguments import (
     checked_sizes,
     size_for_groups,
 )
+from corebayes.build.around import around_pilot, check_around, check_columns, with_priors_of
 from corebayes.build.columns import with_asked_columns
 from corebayes.build.groups import (
     all_rows,
@@ -37,7 +38,9 @@ from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction
 from corebayes.coreset import Coreset
 from corebayes.deadline import time_limit
+from corebayes.models.mixed import MixedRegression
 from corebayes.models.prior_table import statement_of
+from corebayes.models.units import as_units
 from corebayes.rows import open_rows
 from corebayes.scan.inline import one_blas_thread
 from corebayes.scan.passes import Executor
@@ -57,6 +60,7 @@ def build(
     method: Construction | None = None,
     seed: int = 0,
     start: Coreset | None = None,
+    around: Coreset | None = None,
     progress: bool | None = None,
     max_time: float | None = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -93,6 +97,8 @@ def build(
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
     weights. With `reserve`, a larger number of rows, so many are kept beside the coreset, with
     weights of their own: what `update` and `merge` go on from without losing accuracy. With
+    `around`, a rough coreset of more data that these rows are a shard of, they are matched where
+    the posterior of all of it lies: what `merge` makes the most of. With
     `checkpoint`, a folder, the answers of all passes are kept there as they come, and
     the same call after any interruption goes on where they end, to the same bits. `memory`, such as
     "500MB", is what the process may take in all; see `scan/budget.py`.
@@ -100,9 +106,12 @@ def build(
     With `unit="group"` (or the name of their column) and a `MixedRegression` of one group term, the
     effects are integrated out and `size` whole groups are kept, for what all groups share: a
     coreset of rows of every group is built first, and `choose_groups` takes groups from that. With
-    a `tol` and no size, as few groups as can be certified.
+    a `tol` and no size, as few groups as can be certified. For models whose rows are independent
+    `unit` is a column: all rows of one unit (a patient) are kept or left out together, with one
+    weight, and everything counts units; see `corebayes.open`.
     """
     model, features = with_asked_columns(model, data, target, features, counts)
+    of_groups = unit is not None and isinstance(model, MixedRegression)
     opened = partial(
         open_rows,
         data,
@@ -112,8 +121,9 @@ def build(
         on_bad=on_bad,
         memory=memory,
         executor=executor,
+        unit=None if of_groups else unit,
     )
-    if unit is not None:
+    if of_groups:
         check_unit(unit, model, method=method, start=start, checkpoint=checkpoint)
         tol = checked_positive("tol", tol)
         rows = opened()
@@ -136,6 +146,9 @@ def build(
     max_time = checked_positive("max_time", max_time)
     seed = checked_seed(seed)
     check_reserve(reserve, size)
+    if around is not None:
+        check_around(around, tol=tol, reserve=reserve, start=start, models=models)
+        model = with_priors_of(model, around.model)
     check_folder(checkpoint)
     check_model(model)
     if method is not None:
@@ -144,7 +157,7 @@ def build(
         rows = opened()
         check_enough_rows(size, rows)
         model = bound_with_structure(model, rows)
-        method = method or default_construction(model)
+        method = method or default_construction(as_units(model, rows.template))
         check_can_start(method, start, size)
         if start is not None:
             rows.want(start.indices)
@@ -153,6 +166,9 @@ def build(
             size = size_for_groups(run.problem, rows_per_group)
         if models is not None:
             run.method = serving(method, model, run.problem.model, rows, models, size)
+        if around is not None:
+            check_columns(around, rows, run.problem.model)
+            run.method = around_pilot(method, around, run.problem, size)
         begun = None if start is None else f"a coreset of {start.size} rows"
         run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
         run.counts_name = counts if isinstance(counts, str) else None
@@ -165,6 +181,7 @@ def build(
             run.init(size, points)
             reason = run.until(tolerance, bar.show)
         coreset = run.coreset(run.state.points, reason)
+        run.warn_of_modes()
         tolerance.warn_unless_reached(coreset)
         return coreset if reserve is None else with_reserve(run, coreset, reserve, checkpoint)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from corebayes.build.around import FINE
 from corebayes.build.run import Run, Tolerance
 from corebayes.constructions import AnnealedSparseVI
 from corebayes.coreset import Coreset
@@ -24,7 +25,9 @@ def with_reserve(
         return coreset
     problem = replace(run.problem, data=run.problem.data.using())
     rng = np.random.default_rng(run.seed)
-    finer = Run(problem, AnnealedSparseVI(), run.seed, rng, run.limit, run.fingerprint)
+    finer = Run(
+        problem, AnnealedSparseVI(tolerance=FINE), run.seed, rng, run.limit, run.fingerprint
+    )
     size = min(size, problem.data.num_rows)
     folder = None if checkpoint is None else Path(checkpoint) / "reserve"
     with finer.recorded(folder, [size]):

@@ -49,7 +49,7 @@ def run_identity(
         "size": list(sizes),
         "tol": tol,
         "memory": memory,
-        "start": None if start is None else _points_digest(start),
+        "start": None if start is None else points_digest(start),
     }
 
 
@@ -108,7 +108,8 @@ def _values(model: Model, data: Data) -> list[float]:
     return np.concatenate(values).astype(float).tolist()
 
 
-def _points_digest(coreset: Coreset) -> str:
+def points_digest(coreset: Coreset) -> str:
+    """What tells the weighted rows of a coreset from others."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(np.ascontiguousarray(coreset.indices).tobytes())
     digest.update(np.ascontiguousarray(coreset.weights).tobytes())

@@ -39,6 +39,7 @@ from corebayes.cli.inputs import (
     with_groups,
 )
 from corebayes.cli.options import (
+    Around,
     Counts,
     Duplicates,
     Features,
@@ -53,6 +54,7 @@ from corebayes.cli.options import (
     RowsFile,
     Scheduler,
     Seed,
+    Start,
     Target,
     Tls,
     Workers,
@@ -151,7 +153,7 @@ def build(
         int | None, Option(help="Of mixed models: the size in rows of every group.")
     ] = None,
     unit: Annotated[
-        str | None, Option(help='"group" keeps whole groups of a mixed model, --size of them.')
+        str | None, Option(help='A column whose rows enter together; "group" of a mixed model.')
     ] = None,
     method: Annotated[
         str | None,
@@ -178,9 +180,8 @@ def build(
     ] = None,
     seed: Seed = 0,
     max_time: Annotated[float | None, Option(help="Stop after so many seconds.")] = None,
-    start: Annotated[
-        Path | None, Option(help="A coreset of the same rows to go on from.", show_default="none")
-    ] = None,
+    start: Start = None,
+    around: Around = None,
     on_bad: OnBad = "raise",
     missing: Missing = "refuse",
     workers: Workers = None,
@@ -209,7 +210,7 @@ def build(
         raise ValueError(f"--out {out} is the file with the rows: name another")
     if log is not None:
         write_lines(sys.stderr, log)
-    earlier = None if start is None else cb.load(start)
+    earlier, pilot = (None if path is None else cb.load(path) for path in (start, around))
     options = ModelOptions(
         given_prior(prior, prior_sd), intercept, noise_sd, df, dispersion, group_sd
     )
@@ -218,6 +219,9 @@ def build(
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
     columns = Columns(target, split(features), counts, on_bad, formula, None, duplicates, missing)
+    # A formula with a bar has groups, and those are chosen from coresets of rows.
+    of_groups = formula is not None and "|" in formula
+    columns = columns._replace(unit=None if of_groups else unit)
     data = read(rows, columns)
     bayes = with_groups(bayes, data, options)
     announce_target(data)
@@ -231,9 +235,10 @@ def build(
             tol=tol,
             reserve=reserve,
             method=construction,
-            unit=unit,
+            unit=unit if of_groups else None,
             seed=seed,
             start=earlier,
+            around=pilot,
             max_time=max_time,
             checkpoint=checkpoint,
             memory=memory,

@@ -13,6 +13,7 @@ from typer import Argument, Option
 import corebayes as cb
 from corebayes.cli.inputs import columns_of, make_executor, split
 from corebayes.cli.options import (
+    Around,
     CoresetFile,
     Counts,
     Features,
@@ -40,7 +41,10 @@ Size = Annotated[int | None, Option(help="How many rows to keep.", show_default=
 Tol = Annotated[float | None, Option(help="Grow until KL to the union is certified below this.")]
 Reserve = Annotated[
     int | None,
-    Option(help="Rows to keep beside them for the next time.", show_default="three times the size"),
+    Option(
+        help="Rows to keep beside them for the next time.",
+        show_default="three times the size, six times for merge",
+    ),
 ]
 Certify = Annotated[bool, Option("--certify", help="Measure what this step misses, and keep it.")]
 Checkpoint = Annotated[
@@ -107,6 +111,7 @@ def merge(
     size: Size = None,
     tol: Tol = None,
     reserve: Reserve = None,
+    around: Around = None,
     certify: Certify = False,
     seed: Seed = 0,
     checkpoint: Checkpoint = None,
@@ -119,6 +124,7 @@ def merge(
         size=size,
         tol=tol,
         reserve=reserve,
+        around=None if around is None else cb.load(around),
         names=split(names) or [path.stem for path in coresets],
         seed=seed,
         certify=certify,

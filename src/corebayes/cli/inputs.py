@@ -18,12 +18,11 @@ from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import as_limit
 from corebayes.data.npy_header import check_archive
-from corebayes.data.parquet_files import is_address, read_parquet
+from corebayes.data.parquet_files import is_address, is_parquet
 from corebayes.files.reading import check_regular, first_line
 from corebayes.formula.design import Design
-from corebayes.formula.parser import parse
-from corebayes.formula.rows import design_rows, rows_of, stored_design
-from corebayes.formula.tokens import mentioned, shorten
+from corebayes.formula.rows import design_rows, in_units, rows_of, stored_design
+from corebayes.formula.tokens import shorten
 from corebayes.models import BUILT_IN, NormalPriorModel
 from corebayes.models.family import Family
 from corebayes.rows import Rows, open_rows
@@ -55,10 +54,12 @@ class Columns(NamedTuple):
     duplicates: str | None = None
     missing: str = "refuse"
     """What a formula does with missing values; a stored design knows it."""
+    unit: str | None = None
+    """The column whose rows enter together."""
 
     def named(self) -> dict[str, Any]:
         """The arguments of `open_rows`."""
-        names = ("target", "features", "counts", "on_bad", "duplicates")
+        names = ("target", "features", "counts", "on_bad", "duplicates", "unit")
         return {name: getattr(self, name) for name in names}
 
     def stored(self) -> dict[str, Any]:
@@ -132,12 +133,10 @@ def read_rows(source: str, columns: Columns, memory: str | None = None) -> Rows:
     path, by_formula = Path(source), columns.formula is not None or columns.design is not None
     if columns.missing != "refuse" and not by_formula:
         raise ValueError("--missing is for a --formula: without one it is --on-bad drop")
-    if is_address(source):
-        if by_formula:
-            raise ValueError("--formula is for tables on this machine, not for addresses")
-        return open_rows(source, memory=memory, **columns.named())
     if by_formula:
-        return _read_formula(path, columns)
+        return _read_formula(source, columns, memory)
+    if is_address(source):
+        return open_rows(source, memory=memory, **columns.named())
     if path.suffix in IN_MEMORY and not path.is_dir():
         if not path.exists():
             raise FileNotFoundError(f"there is no file {path}")
@@ -186,9 +185,8 @@ def _is_stored(name: str, value: Any) -> bool:
     """Whether a file may say this about its columns."""
     if name == "features":
         return isinstance(value, list) and all(isinstance(entry, str) for entry in value)  # pyright: ignore
-    return name in ("target", "counts", "on_bad", "formula", "duplicates") and isinstance(
-        value, str
-    )
+    names = ("target", "counts", "on_bad", "formula", "duplicates", "unit")
+    return name in names and isinstance(value, str)
 
 
 def split(names: str | None) -> list[str] | None:
@@ -218,34 +216,29 @@ def make_executor(
         yield None
 
 
-def _read_formula(path: Path, columns: Columns) -> Rows:
-    """The design that a formula makes of a table, which is held in memory."""
+def _read_formula(source: str, columns: Columns, memory: str | None) -> Rows:
+    """The design that a formula makes of a table: of a .csv or of few rows it is held in memory."""
+    path = Path(source)
     if columns.target is not None or columns.features is not None:
         raise ValueError("--formula names the target and the features: leave out --target and co.")
     if columns.duplicates is not None:
         raise ValueError("--formula makes rows of its own: leave out --duplicates")
     if columns.on_bad != "raise":
         raise ValueError("--formula has its own way: --missing drop in the place of --on-bad")
-    if path.suffix not in (".csv", ".parquet") and not path.is_dir():
+    if path.suffix != ".csv" and not is_parquet(source):
         raise ValueError(f"--formula is for tables with names, .csv or .parquet, not {path}")
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
+    table: Any = source
+    if path.suffix == ".csv":
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file {path}")
+        table = _read_csv(path)
+    options = {"counts": columns.counts, "memory": memory}
 
-    def needed(names: tuple[str, ...]) -> list[str]:
-        wanted = {columns.counts}
-        if columns.design is not None:
-            wanted.update(columns.design.needs)
-        else:
-            text = columns.formula or ""
-            # Also what is written only to be taken away again: y ~ . - when.
-            wanted.update(parse(text, names, columns.counts).columns, mentioned(text))
-        return [name for name in names if name in wanted]
-
-    table = _read_csv(path) if path.suffix == ".csv" else read_parquet(str(path), needed)
     if columns.formula is not None:
-        return design_rows(columns.formula, table, counts=columns.counts, missing=columns.missing)
+        rows = design_rows(columns.formula, table, missing=columns.missing, **options)
+        return rows if columns.unit is None else in_units(rows, table, columns.unit)
     assert columns.design is not None
-    return rows_of(columns.design, table, counts=columns.counts)
+    return rows_of(columns.design, table, unit=columns.unit, **options)
 
 
 def read_table(source: str) -> Any:
@@ -278,7 +271,7 @@ def _read_csv(path: Path) -> Any:
 
 def _read_npz(path: Path, columns: Columns) -> Rows:
     """Arrays X and y; names of columns have no meaning there."""
-    for option in ("target", "features"):
+    for option in ("target", "features", "unit"):
         if getattr(columns, option) is not None:
             raise ValueError(f"--{option} is for tables; {path} has the arrays X and y")
     arrays = _load_numpy(path)

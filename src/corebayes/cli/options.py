@@ -49,6 +49,13 @@ PriorSd = Annotated[
 Missing = Annotated[
     str, Option(help="Rows where a column of --formula is missing: refuse (an error) or drop.")
 ]
+Start = Annotated[
+    Path | None, Option(help="A coreset of the same rows to go on from.", show_default="none")
+]
+Around = Annotated[
+    Path | None,
+    Option(help="A rough coreset of all shards, to be merged with them.", show_default="none"),
+]
 Seed = Annotated[int, Option(help="The same seed gives the same result.")]
 Workers = Annotated[int | None, Option(help="Worker processes.", show_default="threads")]
 Scheduler = Annotated[

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.build.around import ColumnsOf
 from corebayes.coreset import Coreset
 from corebayes.data.joined import names_difference, table_difference
 from corebayes.data.units import COUNT, UnitTable, padded
@@ -24,7 +25,7 @@ def check_alike(coresets: Sequence[Coreset], labels: Sequence[str]) -> None:
     first = coresets[0]
     for label, other in zip(labels[1:], coresets[1:], strict=True):
         difference = (
-            table_difference(_Columns(first), _Columns(other))
+            table_difference(ColumnsOf(first), ColumnsOf(other))
             or model_difference(first.model, other.model, first.rows.take(slice(0, 5)))
             or _coding_difference(first, other)
         )
@@ -34,7 +35,7 @@ def check_alike(coresets: Sequence[Coreset], labels: Sequence[str]) -> None:
 
 def check_new_rows(coreset: Coreset, rows: Rows) -> None:
     """The new rows must have the columns of the coreset."""
-    difference = table_difference(_Columns(coreset), rows)
+    difference = table_difference(ColumnsOf(coreset), rows)
     if difference is not None:
         raise ValueError(
             f"the new rows do not go with the coreset: {difference}; name the same target and "
@@ -73,11 +74,18 @@ def _config_difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> st
         if name in ("priors", "settled"):
             # Default priors are on the scale of each one's own rows: those of the first are kept.
             value, other = without_defaults(value), without_defaults(theirs[name])
+        elif name == "terms":
+            value, other = _without_default_scales(value), _without_default_scales(theirs[name])
         else:
             other = theirs[name]
         if value != other:
             return f"{name} is {value!r:.200} in one and {other!r:.200} in the other"
     return None
+
+
+def _without_default_scales(terms: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Priors of group terms that nobody gave are on the scale of each one's own rows, too."""
+    return [{**term, "scale": None} if term.get("by_default") else dict(term) for term in terms]
 
 
 def _coding_difference(first: Coreset, second: Coreset) -> str | None:
@@ -86,14 +94,6 @@ def _coding_difference(first: Coreset, second: Coreset) -> str | None:
     if ours == theirs:
         return None
     return "they were built with formulas that code the columns differently"
-
-
-class _Columns:
-    """A coreset as far as its columns go."""
-
-    def __init__(self, coreset: Coreset) -> None:
-        self.template = coreset.rows.take(slice(0, 0))
-        self.column_names = tuple(coreset.provenance.get("column_names") or ())
 
 
 def with_equal_units(coresets: Sequence[Coreset], longest: int = 0) -> tuple[Coreset, ...]:

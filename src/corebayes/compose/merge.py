@@ -9,7 +9,8 @@ from typing import Any, cast
 from corebayes.arguments import checked_positive
 from corebayes.compose.alike import check_alike, with_equal_units
 from corebayes.compose.named import named_sources
-from corebayes.compose.reduce import asked_for, reduce_union
+from corebayes.compose.new_groups import grown_size, with_all_groups
+from corebayes.compose.reduce import RESERVE_OF_A_MERGE, asked_for, check_of_rows, reduce_union
 from corebayes.compose.union import Union
 from corebayes.constructions import Construction
 from corebayes.coreset import Coreset, check_coreset
@@ -25,6 +26,7 @@ def merge(
     size: int | str | None = None,
     tol: float | None = None,
     reserve: int | None = None,
+    around: Coreset | None = None,
     names: Sequence[str] | None = None,
     method: Construction | None = None,
     seed: int = 0,
@@ -36,12 +38,18 @@ def merge(
 ) -> Coreset:
     """The coreset of several data sets, from the coresets of each: their rows never meet.
 
-    The model and the columns must be the same, with the same prior, which then counts once; of
+    The model and the columns must be the same (the groups of a mixed model need not, nor their
+    numbers in formulas), with the same prior, which then counts once; of
     default priors, which are on the scale of each one's rows, those of the first are kept. The rows
     of all are compressed together to `size` rows (the largest of theirs, unless another number or a
-    `tol` is asked for); see `update` for `reserve`, `certify` and `draws`. What a coreset of M rows
-    missed at its own posterior is larger at the posterior of all, which lies elsewhere: build the
-    parts three times as large as the result, or with a reserve.
+    `tol` is asked for); see `update` for `reserve` (six times
+    `size` by default, or all rows of the parts if they are no more), `certify` and `draws`.
+
+    A coreset of a part is matched around the posterior of that part, which is wider than that of
+    all parts and lies elsewhere, and what it misses there adds up. So build the parts in two
+    rounds: a rough coreset of each, merged to a `pilot`, then `build(..., around=pilot)` of each;
+    or, where there can be one round only, with a reserve of all third degrees (three times the
+    size or so). A merge that is to be merged again takes the pilot as `around`, too.
 
     `names` are for the sources, one for each coreset; `coreset.origins` then says
     ("site-3", 81234). A merged coreset can be merged again, so any tree will do, also on workers:
@@ -51,11 +59,12 @@ def merge(
     parts = _checked_coresets(coresets)
     labels = [f"coreset {k}" for k in range(len(parts))] if names is None else list(names)
     sources = named_sources(parts, names)
-    parts = with_equal_units(parts)
+    check_of_rows(parts)
+    given, parts = parts, with_all_groups(with_equal_units(parts))
     check_alike(parts, labels)
     asked = asked_for(
         parts[0].model,
-        max(part.size for part in parts),
+        max(grown_size(part, parts[0].model) for part in given),
         size=size,
         tol=tol,
         reserve=reserve,
@@ -65,6 +74,8 @@ def merge(
         draws=draws,
         checkpoint=checkpoint,
         rows={},
+        around=around,
+        times=RESERVE_OF_A_MERGE,
     )
     max_time = checked_positive("max_time", max_time)
     bar = make_progress(progress, asked.size)

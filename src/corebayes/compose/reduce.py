@@ -15,7 +15,7 @@ too, so that what adds up is of a smaller order, and the coreset is chosen from 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -25,24 +25,27 @@ import numpy as np
 
 from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.build.arguments import check_method, checked_size
+from corebayes.build.around import FINE, around_pilot, check_around, check_columns
 from corebayes.build.run import Run, Tolerance
 from corebayes.certify.measure import measure
 from corebayes.certify.steps import Step, certified_step, moved, passed_steps
 from corebayes.checkpoint import check_folder
 from corebayes.compose.union import Union, checked
-from corebayes.constructions import AnnealedSparseVI, Construction
-from corebayes.coreset import Coreset
+from corebayes.constructions import AnnealedSparseVI, Construction, default_construction
+from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.coreset.sources import stored_sources
 from corebayes.data.joined import joined_fingerprint
 from corebayes.deadline import TimeLimit
+from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.rows import Rows
 from corebayes.samplers.exact import is_conjugate
 from corebayes.types import Block, Model, WeightedPoints
 from corebayes.watch.progress import Progress
 
-# Rows of the reserve for each row of the coreset, and the most that a default asks for.
-RESERVE, MOST_RESERVE = 3, 1500
+# Rows of the reserve for each row of the coreset, and the most that a default asks for. Few rows
+# that were chosen already are few to choose from, and no pass is spent on them: a merge keeps more.
+RESERVE, RESERVE_OF_A_MERGE, MOST_RESERVE = 3, 6, 1500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +62,8 @@ class Reduction:
     checkpoint: str | PathLike[str] | None
     rows: Mapping[str, Any]
     """The executor and the memory of the passes."""
+    around: Coreset | None
+    """What the rows are to be merged with once more, roughly."""
 
 
 def asked_for(
@@ -74,11 +79,13 @@ def asked_for(
     draws: int,
     checkpoint: str | PathLike[str] | None,
     rows: Mapping[str, Any],
+    around: Coreset | None = None,
+    times: int = RESERVE,
 ) -> Reduction:
     """What a person asks for, checked; without a size or a tolerance as many rows as the `largest`.
 
-    A reserve has three times the rows of the coreset unless another number is asked for. A
-    conjugate model needs none: its coreset matches quadratics, and there is nothing else.
+    A reserve has `times` the rows of the coreset unless another number is asked for. A conjugate
+    model needs none: its coreset matches quadratics, and there is nothing else.
     """
     wanted = largest if size is None and tol is None else checked_size(size, tol)
     if reserve is not None:
@@ -87,10 +94,12 @@ def asked_for(
         reserve = 0
     else:
         number = wanted or largest
-        reserve = min(RESERVE * number, max(MOST_RESERVE, number))
+        reserve = min(times * number, max(MOST_RESERVE, number))
+    if around is not None:
+        check_around(around, tol=tol)
     checked_whole("draws", draws, 100)
     check_folder(checkpoint)
-    method = method or AnnealedSparseVI()
+    method = method or default_construction(model)
     check_method(method)
     return Reduction(
         size=wanted,
@@ -102,7 +111,17 @@ def asked_for(
         draws=draws,
         checkpoint=checkpoint,
         rows=rows,
+        around=around,
     )
+
+
+def check_of_rows(coresets: Sequence[Coreset]) -> None:
+    """Whole groups stand for a posterior of φ in which their effects are integrated out."""
+    if any(isinstance(coreset, GroupCoreset) for coreset in coresets):
+        raise ValueError(
+            "a coreset of whole groups cannot go together with others: update or merge coresets of "
+            "rows, then choose_groups from what comes of it"
+        )
 
 
 def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress) -> Coreset:
@@ -113,19 +132,26 @@ def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress
     """
     problem = union.problem(**asked.rows)
     pilot, reserve = _pilot(union, asked, limit), None
-    if asked.reserve > (asked.size or 0):
+    if asked.reserve > (asked.size or 0) and union.new is None and pilot.size <= asked.reserve:
+        # Nothing is lost, and the more rows there are to choose from, the better the next choice.
+        reserve = pilot
+    elif asked.reserve > (asked.size or 0):
         most = min(asked.reserve, problem.data.num_rows)
         run, _ = _run(problem, asked, limit, "reserve", most, pilot, bar)
         pilot = reserve = run.state.points
     run, reason = _run(problem, asked, limit, "coreset", asked.size, pilot, bar)
     built = run.coreset(run.state.points, reason)
+    if reserve is not None and reserve.size <= built.size:
+        # No finer than what was asked for.
+        reserve = None
     return _composed(union, asked, built, reserve, problem)
 
 
 def _pilot(union: Union, asked: Reduction, limit: TimeLimit) -> WeightedPoints:
     """The stand-ins and, for the new rows, a coreset of these alone: near the posterior of all."""
     old = union.stand_ins
-    if union.new is None:
+    if union.new is None or is_structured(union.model):
+        # The posterior of structured models is found from all rows, without a pilot.
         return old
     dim, rows = union.model.dim, union.new.using(**asked.rows)
     problem = Problem(union.model, checked(union.model, rows))
@@ -134,6 +160,12 @@ def _pilot(union: Union, asked: Reduction, limit: TimeLimit) -> WeightedPoints:
     found = run.state.points
     plain = Block(found.rows.fields)
     return old.append(WeightedPoints(found.indices + old.size, plain, found.weights))
+
+
+def _finest(model: Model) -> Construction:
+    """What makes a reserve: all that can be matched."""
+    found = default_construction(model)
+    return replace(found, tolerance=FINE) if isinstance(found, AnnealedSparseVI) else found
 
 
 def _run(
@@ -147,7 +179,10 @@ def _run(
 ) -> tuple[Run, str]:
     """One construction, with a journal of its own; only the last may be interrupted."""
     last = stage == "coreset"
-    method = asked.method if last else AnnealedSparseVI()
+    method = asked.method if last else _finest(problem.model)
+    if asked.around is not None:
+        check_columns(asked.around, problem.data, problem.model)
+        method = around_pilot(method, asked.around, problem, size)
     limit.deadline.doing = f"{type(method).__name__} took its first step ({stage})"
     # A handle of its own, with a journal of its own.
     data = problem.data.using()

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.build.around import with_priors_of
 from corebayes.certify.certificate import Certificate
 from corebayes.certify.measure import certify, check_same_data, measure
 from corebayes.coreset import Coreset, check_coreset
@@ -134,7 +135,8 @@ def _changed(coreset: Coreset, model: Model | None, shown: Narrowing, rows: Rows
         target = str(coreset.provenance.get("target_name") or "y")
         table = ArrayData(fields=seen, counts=weights, column_names=names, target_name=target)
         rows = open_rows(table)
-    bound = _with_defaults(model, coreset.model).bind(rows)
+    given = coreset.model if model is None else with_priors_of(model, coreset.model)
+    bound = given.bind(rows)
     points = replace(coreset, rows=Block(seen, coreset.rows.counts), weights=weights).points
     kept = points.nonzero()
     known = {k: v for k, v in coreset.provenance.items() if k not in ("design", "columns", "steps")}
@@ -146,14 +148,6 @@ def _changed(coreset: Coreset, model: Model | None, shown: Narrowing, rows: Rows
         reserve=None,
         provenance={**(coreset.provenance if whole else known), "column_names": list(names)},
     )
-
-
-def _with_defaults(model: Any, built: Any) -> Any:
-    """The model to bind. Priors that were on the scale of the data once stay as they are."""
-    if model is None:
-        return built
-    default = type(model) is type(built) and getattr(model, "prior", 0) is None is built.prior
-    return replace(model, bound=built.bound) if default and model.bound is None else model
 
 
 def _distance(before: Coreset, after: Coreset, shown: Narrowing) -> float | None:

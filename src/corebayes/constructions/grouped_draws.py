@@ -18,7 +18,6 @@ import numpy as np
 
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.data.narrowed import Narrowing
-from corebayes.models.structure import is_structured
 from corebayes.models.touching import is_touching
 from corebayes.tangent.arrow.implicit import ImplicitSpace
 from corebayes.tangent.arrow.space import ArrowSpace
@@ -31,8 +30,9 @@ from corebayes.weights.pursuit import orthogonal_pursuit
 DRAWS_A_ROW, LEAST_DRAWS, MOST_POTENTIALS = 4, 256, 300_000_000
 # Further draws, which say what a choice is worth: half of their variance to within a sixth.
 JUDGES = 64
-# Rows of a coreset up to which more than quadratics is looked at.
-MOST_ROWS = 1_000
+# Rows of a coreset up to which more than quadratics is looked at; from so many on it takes longer
+# than all the rest of a build, so only where what quadratics miss is more than these nats.
+MOST_ROWS, MANY_ROWS, NEAR_ENOUGH = 1_000, 300, 5e-4
 # So many times its rows may be matched for all that.
 NEARLY = 1.25
 
@@ -44,6 +44,10 @@ class Heights(NamedTuple):
     """(S, d)."""
     sums: Array
 
+    def before(self, draws: Array, sums: Array) -> Heights:
+        """With further draws; the judges stay."""
+        return Heights(np.concatenate([draws, self.draws]), np.concatenate([sums, self.sums]))
+
 
 def sees_more(matched: int, size: int) -> bool:
     """Whether a coreset of this size can match more than quadratics, or nearly: small groups have
@@ -51,17 +55,28 @@ def sees_more(matched: int, size: int) -> bool:
     return matched <= NEARLY * size and size <= MOST_ROWS
 
 
+def worth_more(matched: int, size: int, promise: Estimate) -> bool:
+    """Whether a coreset of this size should match more than quadratics, given what it misses."""
+    near = promise.value + 2.0 * promise.standard_error <= NEAR_ENOUGH
+    return sees_more(matched, size) and not (near and size > MANY_ROWS)
+
+
+def judge_draws(rng: Rng, model: Model, gaussian: ArrowGaussian) -> Array:
+    """Where all rows are looked at to judge any choice."""
+    return _draws(rng, model, gaussian, JUDGES)
+
+
 def height_draws(
     rng: Rng, model: Model, gaussian: ArrowGaussian, sizes: Sequence[int], num_rows: int
 ) -> Array:
-    """Where all rows are looked at, for coresets of these sizes."""
-    assert is_structured(model)
-    matched, number = model.structure.num_matched, 0
-    more = [size for size in sizes if sees_more(matched, size)]
-    if more:
-        most = max(LEAST_DRAWS, MOST_POTENTIALS // num_rows)
-        number = min(max(DRAWS_A_ROW * max(more), LEAST_DRAWS), most)
-    draws = gaussian.draw(rng, number + JUDGES)
+    """Where all rows are looked at, for coresets of these sizes that match more."""
+    most = max(LEAST_DRAWS, MOST_POTENTIALS // num_rows)
+    number = min(max(DRAWS_A_ROW * max(sizes, default=0), LEAST_DRAWS), most) if sizes else 0
+    return _draws(rng, model, gaussian, number)
+
+
+def _draws(rng: Rng, model: Model, gaussian: ArrowGaussian, number: int) -> Array:
+    draws = gaussian.draw(rng, number)
     return model.rescaling.theta(draws) if is_touching(model) else draws
 
 

@@ -29,7 +29,16 @@ from corebayes.constructions.grouped_choice import (
     largest_open,
     pursued,
 )
-from corebayes.constructions.grouped_draws import Heights, by_draws, height_draws, judged, sees_more
+from corebayes.constructions.grouped_draws import (
+    MANY_ROWS,
+    Heights,
+    by_draws,
+    height_draws,
+    judge_draws,
+    judged,
+    sees_more,
+    worth_more,
+)
 from corebayes.models.structure import StructuredModel, is_structured
 from corebayes.problem import Problem
 from corebayes.tangent.arrow.pool import GroupLook
@@ -95,7 +104,7 @@ class GroupedPursuit(Construction):
     pool_rows: int | None = None
 
     def passes(self, size: int | None) -> tuple[float, float]:
-        return (3.0, 2.0 + MOST_PASSES)
+        return (3.0, 3.0 + MOST_PASSES)
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> Approach:
         return self._begin(rng, problem, None if size is None else (size,))
@@ -144,7 +153,11 @@ class GroupedPursuit(Construction):
         sizes = _ladder(state.sizes[-1], num_rows) if state.open else state.sizes
         gaussian, draws = state.gaussian, None
         if nearly:
-            draws = height_draws(rng, model, gaussian, sizes, num_rows)
+            # Where many rows need more draws these come in a pass of their own.
+            more = [size for size in sizes if sees_more(model.structure.num_matched, size)]
+            few = [size for size in more if size <= MANY_ROWS]
+            seen = height_draws(rng, model, gaussian, few, num_rows)
+            draws = np.concatenate([seen, judge_draws(rng, model, gaussian)])
         query = GroupLook(model, fitting.layout, gaussian, per_group, _seed(rng), draws)
         look = problem.ask(query)
         assert look.sums is not None
@@ -161,7 +174,7 @@ class GroupedPursuit(Construction):
             pool = _union(state.pool, look.pool.points)
             assert draws is not None and look.heights is not None
             heights = Heights(draws, look.heights)
-            chosen = _choose(problem, fitting, fitted, pool, heights, sizes, state.open)
+            chosen = _choose(rng, problem, fitting, fitted, pool, heights, sizes, state.open)
             return chosen, _info(chosen, chosen.number)
         if settled:
             # Only candidates are missing: the same place again.
@@ -233,6 +246,7 @@ def _union(first: Points, second: Points) -> Points:
 
 
 def _choose(
+    rng: Rng,
     problem: Problem,
     fitting: Fitting,
     fitted: Fitted,
@@ -247,7 +261,15 @@ def _choose(
     total = space.total_of(fitted.gaussian.whitened_sums(fitted.sums)).element
     answers = pursued(space, pool, total, sizes)
     promises = [judged(heights, model, one) for one in answers]
-    more = [k for k, size in enumerate(sizes) if sees_more(model.structure.num_matched, size)]
+    matched = model.structure.num_matched
+    more = [k for k, size in enumerate(sizes) if worth_more(matched, size, promises[k])]
+    largest = max((sizes[k] for k in more), default=0)
+    if largest > MANY_ROWS:
+        num_rows = problem.data.num_rows
+        draws = height_draws(rng, model, fitted.gaussian, [largest], num_rows)
+        look = problem.ask(GroupLook(model, fitting.layout, None, None, 0, draws))
+        assert look.heights is not None
+        heights = heights.before(draws, look.heights)
     others = by_draws(heights, space, total, pool, [sizes[k] for k in more]) if more else []
     for k, other in zip(more, others, strict=True):
         promise = judged(heights, model, other)

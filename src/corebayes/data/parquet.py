@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,7 +41,8 @@ class Piece(NamedTuple):
     file: WatchedFile
     groups: tuple[tuple[int, ...], ...]
     lengths: tuple[int, ...]
-    constants: Mapping[str, float]
+    constants: Mapping[str, Any]
+    """Numbers, or texts where the columns may hold any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,16 +88,33 @@ class ParquetSource:
 
     def parts(self, shard: int, positions: Indices | None, tally: Tally) -> Iterator[Block]:
         """All in one part, or by parts up to the last row asked for."""
+        whole = self.lengths[shard] * 8 * len(self._columns) <= WHOLE_BYTES
+        read = self._whole if whole else self._by_parts
+        return self._decoded(shard, read, positions, tally, complete=whole or positions is None)
+
+    def batches(
+        self, shard: int, positions: Indices | None, tally: Tally
+    ) -> Iterator[tuple[Indices | slice, Any]]:
+        """The columns as they are stored, whatever they hold: parts of the shard as Arrow tables,
+        and which of their rows are asked for."""
+        return self._decoded(shard, self._stored_parts, positions, tally, positions is None)
+
+    def _decoded(
+        self,
+        shard: int,
+        read: Callable[..., Iterator[Any]],
+        positions: Indices | None,
+        tally: Tally,
+        complete: bool,
+    ) -> Iterator[Any]:
+        """What `read` makes of a shard, with errors that name the file."""
         position, groups = self._groups[shard]
         piece, length = self.pieces[position], self.lengths[shard]
         piece.file.check()
-        whole = length * 8 * len(self._columns) <= WHOLE_BYTES
         before = tally.rows
         try:
             with self._opened(position) as file:
-                yield from (self._whole if whole else self._by_parts)(
-                    file, piece, groups, positions, tally
-                )
+                yield from read(file, piece, groups, positions, tally)
         except (import_pyarrow().ArrowException, OSError) as error:
             piece.file.check()
             raise OSError(
@@ -106,7 +124,7 @@ class ParquetSource:
             share = (tally.rows - before) / length
             tally.num_bytes += round(share * self._bytes(position, groups))
         found = tally.rows - before
-        if found != length and (whole or positions is None):
+        if found != length and complete:
             raise ChangedDataError(
                 f"{_named(groups)} of {piece.file.path} has {found:,} rows, "
                 f"but had {length:,} when the data was opened"
@@ -141,10 +159,33 @@ class ParquetSource:
     def _by_parts(
         self, file: Any, piece: Piece, groups: Any, positions: Indices | None, tally: Tally
     ) -> Iterator[Block]:
-        """All columns of some rows at a time; nothing is read beyond the last row asked for."""
+        """All columns of some rows at a time."""
+        names, columns = self._stored(piece), dict[str, Array]()
+        for picked, batch in self._batches(file, piece, groups, positions, tally):
+            columns = {
+                name: arrow_column(batch.column(batch.schema.get_field_index(name)))[picked]
+                for name in names
+            }
+            length = len(columns[names[0]])
+            constants = {n: np.full(length, value) for n, value in piece.constants.items()}
+            yield self._block(columns | constants)
+
+    def _stored_parts(
+        self, file: Any, piece: Piece, groups: Any, positions: Indices | None, tally: Tally
+    ) -> Iterator[tuple[Indices | slice, Any]]:
+        arrow = import_pyarrow()
+        for picked, batch in self._batches(file, piece, groups, positions, tally):
+            table = arrow.Table.from_batches([batch])
+            for name, value in piece.constants.items():
+                table = table.append_column(name, arrow.array([value] * batch.num_rows))
+            yield picked, table
+
+    def _batches(
+        self, file: Any, piece: Piece, groups: Any, positions: Indices | None, tally: Tally
+    ) -> Iterator[tuple[Indices | slice, Any]]:
+        """Some rows at a time, and which are picked; nothing is read beyond the last of these."""
         first, passed, names = 0, 0, self._stored(piece)
         batch: Any
-        columns: dict[str, Array]
         for batch in file.iter_batches(
             batch_size=PART_ROWS, row_groups=groups, columns=names, use_threads=False
         ):
@@ -155,13 +196,7 @@ class ParquetSource:
             passed += batch.num_rows
             tally.rows += batch.num_rows
             if isinstance(picked, slice) or picked.size:
-                columns = {
-                    name: arrow_column(batch.column(batch.schema.get_field_index(name)))[picked]
-                    for name in names
-                }
-                length = len(columns[names[0]])
-                constants = {n: np.full(length, value) for n, value in piece.constants.items()}
-                yield self._block(columns | constants)
+                yield picked, batch
             if positions is not None and first == positions.size:
                 return
 

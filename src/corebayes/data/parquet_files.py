@@ -44,6 +44,12 @@ def is_address(source: Any) -> bool:
     return isinstance(source, str) and Address.of(source) is not None
 
 
+def is_local(source: Any) -> bool:
+    """Paths on this machine, no addresses and no dataset."""
+    paths = cast(Sequence[Any], source if isinstance(source, list | tuple) else [source])
+    return all(path_of(path) is not None and Address.of(str(path)) is None for path in paths)
+
+
 def is_parquet(source: Any) -> bool:
     """A path, pattern, address or folder of Parquet files, a list of such, or a pyarrow dataset."""
     path = path_of(source)
@@ -61,9 +67,15 @@ def is_parquet(source: Any) -> bool:
 
 
 def open_parquet(
-    source: Any, target: Any, features: Sequence[Any] | None, counts: Any
+    source: Any,
+    target: Any,
+    features: Sequence[Any] | None,
+    counts: Any,
+    *,
+    any_type: bool = False,
 ) -> ParquetSource:
-    """Decide which rows and columns are read. Cost: the footer of every file."""
+    """Decide which rows and columns are read; with `any_type` these may hold more than numbers,
+    and are read by `batches`. Cost: the footer of every file."""
     dataset = source if hasattr(source, "get_fragments") else _dataset(source)
     fragments = list(dataset.get_fragments())
     first = _first_names(fragments, dataset)
@@ -72,7 +84,7 @@ def open_parquet(
     pieces: list[Piece] = []
     for fragment in fragments:
         _check_columns(fragment, first, used, named=features is not None)
-        pieces.append(_piece(fragment, used))
+        pieces.append(_piece(fragment, used, any_type))
     if not any(piece.groups for piece in pieces):
         raise ValueError("the data is empty: it has no rows")
     schema = dataset.schema
@@ -80,9 +92,7 @@ def open_parquet(
     return ParquetSource(pieces=tuple(pieces), roles=roles, types=types)
 
 
-def read_parquet(
-    path: str, needed: Callable[[tuple[str, ...]], Sequence[str]] | None = None
-) -> Any:
+def read_parquet(path: Any, needed: Callable[[tuple[str, ...]], set[Any]] | None = None) -> Any:
     """Columns of local files in memory, as an Arrow table: all, or those of their names that are
     `needed`. A bomb is refused beforehand."""
     dataset = _dataset(path)
@@ -93,14 +103,15 @@ def read_parquet(
             check_data_pages(fragment.path, fragment.metadata, names)
             num_rows += fragment.metadata.num_rows
             packed += os.path.getsize(fragment.path)
-    names = names if needed is None else list(needed(tuple(names)))
+    wanted = set(names) if needed is None else needed(tuple(names))
+    names = [name for name in names if name in wanted]
     with _reading(path):
         check_unpacked(as_limit(), packed, 8 * num_rows * len(names))
         return dataset.to_table(columns=names)
 
 
 @contextmanager
-def _reading(path: str) -> Generator[None]:
+def _reading(path: Any) -> Generator[None]:
     """Errors that say which file it is."""
     try:
         yield
@@ -119,6 +130,12 @@ def parquet_batches(source: Any, names: Sequence[str], num_rows: int) -> Iterato
             table = group.to_table(columns=list(names), use_threads=False)
             for first in range(0, table.num_rows, num_rows):
                 yield table.slice(first, num_rows)
+
+
+def parquet_shape(source: Any) -> tuple[int, int]:
+    """How many rows and columns there are. Cost: the footer of every file."""
+    dataset = source if hasattr(source, "get_fragments") else _dataset(source)
+    return dataset.count_rows(), len(dataset.schema.names)
 
 
 def parquet_names(source: Any) -> list[str]:
@@ -266,16 +283,16 @@ def _constants(fragment: Any) -> dict[str, Any]:
     return dict(datasets.get_partition_keys(fragment.partition_expression))
 
 
-def _piece(fragment: Any, used: list[str]) -> Piece:
+def _piece(fragment: Any, used: list[str], any_type: bool) -> Piece:
     schema = fragment.physical_schema
     for name in used:
-        if name in schema.names:
+        if name in schema.names and not any_type:
             check_arrow_type(schema.field(name).type, name)
-    constants: dict[str, float] = {}
+    constants: dict[str, Any] = {}
     for name, value in _constants(fragment).items():
         if name in used and name not in schema.names:
             arrow = import_pyarrow().array([value])
-            constants[name] = float(arrow_column(arrow)[0])
+            constants[name] = value if any_type else float(arrow_column(arrow)[0])
     groups = [(group.id, group.num_rows) for group in fragment.row_groups if group.num_rows]
     local = type(fragment.filesystem).__name__ == "LocalFileSystem"
     if local:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -95,6 +95,11 @@ class StoredData:
     @property
     def target_name(self) -> str:
         return self.source.target_name
+
+    @property
+    def design(self) -> Any:
+        """How a formula made the columns, as plain data; None without one."""
+        return getattr(self.source, "design", None)
 
     @property
     def template(self) -> Block:

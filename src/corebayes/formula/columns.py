@@ -23,17 +23,34 @@ class Categories(NamedTuple):
     codes: NDArray[np.intp]
     """Positions in `levels`; −1 where the value is missing."""
     levels: tuple[Any, ...]
+    ordered: bool = False
+    """Whether the table has an order of its own; else levels are sorted."""
 
 
 Values = Numbers | Categories
+
+
+class BadRowError(ValueError):
+    """A value that cannot be used, in a row that is numbered from the first of those looked at."""
+
+    def __init__(self, row: int, text: str) -> None:
+        super().__init__(row, text)
+        self.row, self.text = row, text
+
+    def __str__(self) -> str:
+        return f"row {self.row}, {self.text}"
+
+    def after(self, first: int) -> BadRowError:
+        """The same with so many rows before."""
+        return BadRowError(first + self.row, self.text)
 
 
 def open_frame(source: Any) -> frames.Frame:
     frame = frames.as_frame(source)
     if frame is None:
         raise TypeError(
-            "a formula needs columns with names: pass a pandas or polars frame or an Arrow table, "
-            f"not {type(source).__name__}"
+            "a formula needs columns with names: pass a pandas or polars frame, an Arrow table or "
+            f"the path of Parquet files, not {type(source).__name__}"
         )
     return frame
 
@@ -109,6 +126,12 @@ def complete(
     gaps = find_missing(columns)
     if gaps is None:
         return columns, None
+    check_missing(gaps, drops=drops)
+    return take(columns, ~gaps.rows), gaps
+
+
+def check_missing(gaps: Missing, *, drops: bool) -> None:
+    """Refuse rows with missing values that are not to be dropped, and tables of nothing else."""
     if not drops:
         raise ValueError(
             f'{gaps.words()}. Fill or remove these rows, or leave them out with missing="drop" '
@@ -116,7 +139,6 @@ def complete(
         )
     if gaps.rows.all():
         raise ValueError(f"no row is complete: {gaps.words()}")
-    return take(columns, ~gaps.rows), gaps
 
 
 def _read(source: Any, frame: frames.Frame, position: int) -> Values:
@@ -129,10 +151,12 @@ def _read(source: Any, frame: frames.Frame, position: int) -> Values:
         kind, categories = _arrow(frames.import_pyarrow().table(source).column(position))
     if kind == "boolean":
         truths = frame.column(position)
-        return Categories(np.where(np.isnan(truths), -1, truths).astype(np.intp), (False, True))
+        codes = np.where(np.isnan(truths), -1, truths).astype(np.intp)
+        return Categories(codes, (False, True), ordered=True)
     if categories is not None:
         codes, levels = categories
-        return _categories(np.asarray(codes, dtype=np.intp), list(levels), name)
+        found = _categories(np.asarray(codes, dtype=np.intp), list(levels), name)
+        return found._replace(ordered=kind == "ordered")
     if kind not in ("number", "whole"):
         raise _unusable(name, kind)
     return Numbers(frame.column(position), kind == "whole")
@@ -186,7 +210,8 @@ def _pandas(series: Any) -> _Found:
             series = series.astype("category")
         except TypeError:
             return "objects that cannot be compared", None
-    return "categories", (series.cat.codes, series.cat.categories)
+        return "categories", (series.cat.codes, series.cat.categories)
+    return "ordered", (series.cat.codes, series.cat.categories)
 
 
 def _polars(series: Any) -> _Found:
@@ -204,7 +229,7 @@ def _polars(series: Any) -> _Found:
     else:
         return str(dtype), None
     codes = series.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
-    return "categories", (codes, levels)
+    return "ordered" if dtype == polars.Enum else "categories", (codes, levels)
 
 
 def _arrow(column: Any) -> _Found:
@@ -226,7 +251,7 @@ def _arrow(column: Any) -> _Found:
     codes = chunk.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     levels = chunk.dictionary.to_pylist()
     if ordered:
-        return "categories", (codes, levels)
+        return "ordered", (codes, levels)
     order = sorted(range(len(levels)), key=levels.__getitem__)
     ranks = np.empty(len(levels) + 1, dtype=np.intp)
     ranks[[*order, len(levels)]] = [*range(len(levels)), -1]

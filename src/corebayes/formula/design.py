@@ -20,12 +20,13 @@ from corebayes.formula.columns import (
     open_frame,
     read,
 )
-from corebayes.formula.evaluate import Columns, evaluate, find_states
+from corebayes.formula.evaluate import Columns, evaluate
 from corebayes.formula.factors import Factor, codes_in, is_coded, length, levels_of, spans_one
 from corebayes.formula.functions import coding_of, transform_of
-from corebayes.formula.groups import Group, NewLevels, codes_of, find_levels
+from corebayes.formula.groups import Group, NewLevels, codes_of
 from corebayes.formula.left import as_numbers, check_status
-from corebayes.formula.parser import GroupPart, Term, parse
+from corebayes.formula.parser import Formula, GroupPart, Term, parse
+from corebayes.formula.seen import Held, Seen
 from corebayes.formula.transforms import Scale, State
 from corebayes.formula.tree import (
     Binary,
@@ -274,19 +275,27 @@ def look(
     formula: str, frame: Any, *, ignore: str | None = None, missing: str = "refuse"
 ) -> tuple[Design, Columns]:
     """The design of a formula, and the columns that were read for it; `.` leaves `ignore` out."""
+    drops = check_way(missing)
+    parsed = parse(formula, open_frame(frame).names, ignore)
+    columns = read(frame, parsed.columns)
+    seen = Held(complete(columns, drops=drops)[0])
+    return designed(formula, parsed, seen, drops=drops), columns
+
+
+def check_way(missing: str) -> bool:
+    """Whether rows with missing values are dropped."""
     if missing not in MISSING:
         raise ValueError(f'missing must be "refuse" or "drop", got {str(missing)[:60]!r}')
-    parsed = parse(formula, open_frame(frame).names, ignore)
+    return missing == "drop"
+
+
+def designed(formula: str, parsed: Formula, seen: Seen, *, drops: bool) -> Design:
+    """What a formula finds in a table of which this was seen."""
     target, terms, parts, beside = parsed
-    written = [*terms, *(term for part in parts for term in part.terms)]
-    nodes = {show(node): node for term in written for node in term}
-    read_columns = read(frame, parsed.columns)
-    columns = complete(read_columns, drops=missing == "drop")[0]
-    target = as_numbers(target, columns)
-    states: dict[str, State] = {}
-    for node in (target, *beside.values(), *nodes.values()):
-        find_states(node, columns, states)
-    factors = tuple(Factor(node, levels_of(node, columns)) for node in nodes.values())
+    nodes = factors_in(parsed)
+    target = as_numbers(target, seen.columns)
+    states = seen.states([target, *beside.values(), *nodes.values()])
+    factors = tuple(Factor(node, levels_of(node, seen.columns)) for node in nodes.values())
     places = {name: place for place, name in enumerate(nodes)}
 
     def scoped(terms: list[Term]) -> list[Scoped]:
@@ -294,13 +303,19 @@ def look(
         return scope_terms(numbered, [spans_one(factor) for factor in factors])
 
     groups = tuple(
-        Group(names, find_levels(names, columns), tuple(dict.fromkeys(effects)))
+        Group(names, seen.levels(names), tuple(dict.fromkeys(effects)))
         for names, effects in _joined(parts, scoped).items()
     )
-    drops = missing == "drop"
     design = Design(formula, target, factors, tuple(scoped(terms)), states, groups, beside, drops)
     design.check()
-    return design, read_columns
+    return design
+
+
+def factors_in(parsed: Formula) -> dict[str, Node]:
+    """The factors of all terms, those of groups too, as they are written."""
+    _, terms, parts, _ = parsed
+    written = [*terms, *(term for part in parts for term in part.terms)]
+    return {show(node): node for term in written for node in term}
 
 
 def _joined(

@@ -32,22 +32,26 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 Columns = Mapping[str, Values]
 
 
-def find_states(node: Node, columns: Columns, states: dict[str, State]) -> None:
-    """Let every transform in the expression look at its values, the inner ones first."""
-    for inner in walk(node):
-        transform, name = transform_of(inner), show(inner)
-        if transform is None or name in states or not isinstance(inner, Call):
-            continue
-        x = evaluate(inner.arguments[0], columns, states)
-        bad = np.flatnonzero(~np.isfinite(x))
-        if bad.size:
-            raise ValueError(f"{name}: the value {x[bad[0]]} in row {bad[0]} is not finite")
-        try:
-            states[name] = transform.fit(x)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-        if not transform.accepts(states[name]) or not np.isfinite(states[name]).all():
-            raise ValueError(f"{name}: the values are too large or too close to one another")
+def transforms_in(node: Node) -> list[Call]:
+    """The transforms of an expression, the inner ones first."""
+    calls = [inner for inner in walk(node) if isinstance(inner, Call)]
+    return [call for call in calls if transform_of(call) is not None]
+
+
+def find_state(call: Call, x: Array) -> State:
+    """What a transform finds in all values of its argument."""
+    transform, name = transform_of(call), show(call)
+    assert transform is not None
+    bad = np.flatnonzero(~np.isfinite(x))
+    if bad.size:
+        raise ValueError(f"{name}: the value {x[bad[0]]} in row {bad[0]} is not finite")
+    try:
+        state = transform.fit(x)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    if not transform.accepts(state) or not np.isfinite(state).all():
+        raise ValueError(f"{name}: the values are too large or too close to one another")
+    return state
 
 
 def evaluate(node: Node, columns: Columns, states: Mapping[str, State]) -> Array:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.formula.columns import Categories, Numbers, as_categories
+from corebayes.formula.columns import BadRowError, Categories, Numbers, as_categories
 from corebayes.formula.evaluate import Columns
 from corebayes.formula.functions import coding_of, transform_of
 from corebayes.formula.splines import BSpline
@@ -47,9 +47,10 @@ def codes_in(found: Categories, levels: tuple[Any, ...], name: str) -> NDArray[n
     if unknown.size:
         row = int(unknown[0])
         some = ", ".join(map(repr, levels[:10])) + ", ..." * (len(levels) > 10)
-        raise ValueError(
-            f"row {row}, column {name!r}: {found.levels[found.codes[row]]!r} is none of the levels "
-            f"{some} (rows are numbered from 0)"
+        raise BadRowError(
+            row,
+            f"column {name!r}: {found.levels[found.codes[row]]!r} is none of the levels "
+            f"{some} (rows are numbered from 0)",
         )
     return codes
 

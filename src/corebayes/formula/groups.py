@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.formula.coding import Scoped
-from corebayes.formula.columns import Categories, Numbers, Values, as_categories
+from corebayes.formula.columns import BadRowError, Categories, Numbers, Values, as_categories
 from corebayes.formula.evaluate import Columns
 from corebayes.types import Array
 
@@ -65,15 +65,17 @@ class NewLevels:
 
 def find_levels(names: Sequence[str], columns: Columns) -> tuple[Level, ...]:
     """The groups that occur. Cost: N log N."""
-    values = [_groups_of(name, columns[name]) for name in names]
-    levels, codes = _combinations(values)
-    if len(codes) < LEAST_ROWS * len(levels):
+    return _combinations([_groups_of(name, columns[name]) for name in names])[0]
+
+
+def check_levels(names: Sequence[str], num_groups: int, num_rows: int) -> None:
+    """Refuse groups of hardly more than a row each."""
+    if num_rows < LEAST_ROWS * num_groups:
         raise ValueError(
-            f"column {':'.join(names)!r} has {len(levels):,} groups in {len(codes):,} rows, and no "
+            f"column {':'.join(names)!r} has {num_groups:,} groups in {num_rows:,} rows, and no "
             "coreset can be smaller than its groups, each of which needs rows of its own: group "
             f"by something coarser, or leave ( | {':'.join(names)}) out of the formula"
         )
-    return levels
 
 
 def codes_of(group: Group, columns: Columns, new: NewLevels | None = None) -> Array:
@@ -88,10 +90,11 @@ def codes_of(group: Group, columns: Columns, new: NewLevels | None = None) -> Ar
     if unknown:
         row = int(np.argmax(lookup[codes] < 0))
         some = ", ".join(repr(_shown(level)) for level in unknown[:5]) + ", …" * (len(unknown) > 5)
-        raise ValueError(
-            f"row {row}, column {group.name!r}: the group {_shown(found[codes[row]])!r} is not one "
+        raise BadRowError(
+            row,
+            f"column {group.name!r}: the group {_shown(found[codes[row]])!r} is not one "
             f"of the {len(group.levels):,} that the model was made for (rows are numbered from 0); "
-            f"unknown are {some}: leave these rows out, or build with them"
+            f"unknown are {some}: leave these rows out, or build with them",
         )
     return lookup[codes].astype(np.float64)
 
@@ -103,10 +106,11 @@ def _groups_of(name: str, values: Values) -> Categories:
         fractional = ~np.isfinite(numbers) | (numbers != np.floor(numbers))
         if fractional.any():
             row = int(fractional.argmax())
-            raise ValueError(
-                f"column {name!r} is no group: row {row} has {numbers[row]:g}, and groups are "
-                f"texts, categories or whole numbers. Round or bin it, or write (0 + {name} | g) "
-                "for a slope in each group"
+            raise BadRowError(
+                row,
+                f"column {name!r} is no group: it has {numbers[row]:g}, and groups are texts, "
+                f"categories or whole numbers. Round or bin it, or write (0 + {name} | g) for a "
+                "slope in each group",
             )
         values = Numbers(numbers, whole=bool(np.abs(numbers).max(initial=0.0) < 2.0**53))
     return as_categories(values)

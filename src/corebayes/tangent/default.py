@@ -46,7 +46,7 @@ def default_geometry(
         return Arrow()
     if problem.model.log_concave:
         return _plain(problem, size or 0, OF_THE_POSTERIOR if exact_draws else OF_A_FIT)
-    of_all_modes = replace(OF_THE_POSTERIOR, places=problem.places)
+    of_all_modes = replace(OF_THE_POSTERIOR, places=problem.watched)
     return Guard(geometry=_plain(problem, size or 0, of_all_modes if exact_draws else OF_A_FIT))
 
 
@@ -73,8 +73,10 @@ def _order(problem: Problem, size: int) -> int:
     dim, count = problem.model.dim, problem.data.total_count
     if dim > SKEWED_DIM:
         return 3 if count <= SKEWED_ROWS and affordable_cubes(problem) else 2
-    if count > SKEWED_ROWS:
-        return 2 if size <= comb(dim + 2, 2) else 3
+    if count > SKEWED_ROWS and size <= comb(dim + 2, 2):
+        return 2
+    if problem.data.num_rows > SKEWED_ROWS:
+        return 3
     orders = range(3, MAX_ORDER + 1)
     cheap = [order for order in orders if order == 3 or dim**order <= MAX_NUMBERS]
     enough = [order for order in cheap if comb(dim + order, order) > size]

@@ -149,12 +149,13 @@ def orthogonal_pursuit(
     two the path goes on to twice the largest size and comes back, the least useful vectors leaving
     first; at each size the better of the two ways counts. Cost of a point, with few of them: n·M
     flops, n·d (or n·S) for its inner products with the pool of n rows; the n × M inner products
-    are kept. With many, `block_pursuit`: it ends when ½ ‖b − Σ w_i g_i‖² is `enough`.
+    are kept. With many, `block_pursuit`: it ends when ½ ‖b − Σ w_i g_i‖² is `enough`, or what no
+    certificate sees.
     """
     vectors = Pool.of(space, space.embed(pool), total)
     largest = int(np.ceil(overshoot * max(sizes)))
     if largest > ONE_BY_ONE:
-        choices, gram, end = _in_blocks(vectors, sizes, largest, max(enough, NOTHING_LEFT))
+        choices, gram, end = _in_blocks(vectors, sizes, largest, enough or NOTHING_LEFT)
     else:
         choices, gram, end = _one_by_one(vectors, sizes, largest)
     # With least-squares weights x the squared distance is ‖b‖² − Σ_i x_i ⟨u_i, b⟩.

@@ -4,8 +4,9 @@ A posterior far away cannot be seen from the tangent space at the prior. So the 
 the posterior of a subsample by temperature, with a generous pilot (`march`). Around π_pilot ≈ π the
 coreset is selected by pursuit, for all sizes at once (`choose`), its weights are moved by natural
 gradient and its points selected again from π_w, where that lowers KL (`polish`). Coresets that must
-stay far from π, few points for many parameters, are also grown row by row (`grow`). What half or
-twice of a constant would change is measured by `benchmarks.annealed_constants`.
+stay far from π, few points for many parameters, are also grown row by row (`grow`). Where π_w may
+have modes of its own they are looked for (`stray`). What half or twice of a constant would change
+is measured by `benchmarks.annealed_constants`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from corebayes.constructions.annealed import choose, grow, march, polish
+from corebayes.constructions.annealed import choose, grow, march, polish, stray
 from corebayes.constructions.annealed.view import Goal, View, num_quadratics
 from corebayes.constructions.construction import Construction, Info, Style
 from corebayes.problem import Problem
 from corebayes.tangent.geometry import Geometry
+from corebayes.tangent.pinned import Pinned
 from corebayes.types import Rng, WeightedPoints
 from corebayes.weights.natural_gradient import NaturalGradient
+from corebayes.weights.pursuit import NOTHING_LEFT
 
-State = march.March | choose.Choose | polish.Polish | grow.Grow | grow.Arrived
+State = march.March | choose.Choose | polish.Polish | grow.Grow | stray.Settle | grow.Arrived
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,13 +58,17 @@ class AnnealedSparseVI(Construction):
     rounds: int = 3
     """Times that points are selected again around their own posterior, at most."""
     tolerance: float = 1e-8
-    """Stop when what is left to fit, ½ ‖residual‖² in the tangent space, is at most this."""
+    """Stop when what is left to fit, ½ ‖residual‖² in the tangent space, is at most this, or a
+    hundred times this on the way to more than a hundred points."""
 
     def passes(self, size: int | None) -> tuple[float, float]:
         """Of a size that was asked for; an open one takes a few more each time it grows."""
         return (3.0, 16.0 if size is not None else float("inf"))
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
+        if isinstance(self.geometry, Pinned):
+            # There is no way to go: what is matched is seen from where it is.
+            return self.init_from(rng, problem, size, problem.no_points())
         goal = _goal(problem, [size or num_quadratics(problem)], is_open=size is None)
         return march.begin(self._view(rng, problem, goal), goal, self.warming)
 
@@ -74,7 +81,8 @@ class AnnealedSparseVI(Construction):
     ) -> State:
         """At temperature one with these points as the pilot. Cost: one look."""
         goal = _goal(problem, [size or num_quadratics(problem)], is_open=size is None)
-        return choose.Choose(goal, self._view(rng, problem, goal).look(points, None))
+        look = self._view(rng, problem, goal).look(points, None)
+        return choose.Choose(goal, look, points if isinstance(self.geometry, Pinned) else None)
 
     def reached(self, state: State, sizes: Sequence[int]) -> Mapping[int, WeightedPoints]:
         if isinstance(state, march.March | choose.Choose):
@@ -91,15 +99,19 @@ class AnnealedSparseVI(Construction):
             case choose.Choose():
                 return choose.step(view, state, self.pilot_size)
             case polish.Polish():
-                return polish.step(view, state, polisher)
+                return stray.settling(view, *polish.step(view, state, polisher))
             case grow.Grow():
-                return grow.step(view, state, self.tolerance)
+                return stray.settling(view, *grow.step(view, state, self.tolerance))
+            case stray.Settle():
+                return stray.step(view, state, polisher)
             case grow.Arrived():
-                return polish.enlarge(view, state, polisher)
+                return stray.settling(view, *polish.enlarge(view, state, polisher))
 
     def _view(self, rng: Rng, problem: Problem, goal: Goal) -> View:
         geometry = self.geometry or goal.geometry
-        return View(rng, problem, goal.sizes[-1], geometry, self.pool_rows, self.total_rows)
+        left = min(NOTHING_LEFT, 100.0 * self.tolerance)
+        size = goal.sizes[-1]
+        return View(rng, problem, size, geometry, self.pool_rows, self.total_rows, left)
 
 
 def _goal(problem: Problem, sizes: Sequence[int], *, is_open: bool) -> Goal:

@@ -16,7 +16,7 @@ from corebayes.tangent.default import default_geometry
 from corebayes.tangent.geometry import Geometry, LookCost, Moments, subsample
 from corebayes.types import Array, Estimate, Indices, Rng, WeightedPoints
 from corebayes.weights.natural_gradient import NaturalGradient
-from corebayes.weights.pursuit import orthogonal_pursuit
+from corebayes.weights.pursuit import NOTHING_LEFT, orthogonal_pursuit
 
 # The best-aligned of all rows are worth a pass when KL is above this many nats: below, a pool of
 # random rows fits as well as the digits of a certificate show.
@@ -60,6 +60,8 @@ class View:
     """Random rows to choose from, at least."""
     total_rows: float
     """Rows of a subsampled total, in units of βN."""
+    left: float = NOTHING_LEFT
+    """Nats at which a pursuit of many points is over."""
 
     def over(self, rows: WeightedPoints) -> View:
         """The same model on these rows alone, each counted as often as its weight says."""
@@ -147,7 +149,7 @@ class View:
         pool = self.pool(points)
         total = look.total.element
         choices = orthogonal_pursuit(
-            look.space, pool.rows, total, sizes, overshoot=overshoot, enough=enough
+            look.space, pool.rows, total, sizes, overshoot=overshoot, enough=enough or self.left
         )
         if choices[-1].taken.size == 0:
             raise no_direction()
