@@ -327,7 +327,7 @@ def peak():
 
 draws = np.random.default_rng(0).normal(size=(20, 10))
 small = cb.open(sys.argv[1], target="y")
-model = cb.LogisticRegression().with_names(small.column_names)
+model = cb.LogisticRegression(prior=cb.Normal()).with_names(small.column_names)
 small.ask(Totals(MonteCarloSpace(model, draws)))
 small.take(np.arange(0, small.num_rows, 7))
 before = peak()
