@@ -10,7 +10,7 @@ from benchmarks.teaching_data import from_r
 
 import corebayes as cb
 
-DRAWS, CHAINS = 1000, 2
+DRAWS, TUNE, CHAINS = 600, 400, 2
 
 
 def bambi_posterior(formula: Any, frame: Any = None, **options: Any) -> dict[str, np.ndarray]:
@@ -18,7 +18,12 @@ def bambi_posterior(formula: Any, frame: Any = None, **options: Any) -> dict[str
     bambi: Any = importlib.import_module("bambi")
     model = bambi.Model(formula, frame, **options) if isinstance(formula, str) else formula
     drawn = model.fit(
-        inference_method="nutpie", draws=DRAWS, chains=CHAINS, random_seed=2, progressbar=False
+        inference_method="nutpie",
+        draws=DRAWS,
+        tune=TUNE,
+        chains=CHAINS,
+        random_seed=2,
+        progressbar=False,
     )
     return flat(drawn.posterior)
 

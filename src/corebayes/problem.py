@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from corebayes.data.arrays import ArrayData
+from corebayes.deadline import OutOfTimeError, check_time, part_of_time
 from corebayes.rows import Rows, open_rows
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.places import find_places
@@ -17,6 +18,9 @@ from corebayes.scan.query import Statistics
 from corebayes.types import Array, Gaussian, Indices, Model, Points, WeightedPoints
 
 Answer = TypeVar("Answer")
+
+# The share of the time left that a search for modes may take.
+SEARCHING = 0.25
 
 
 @dataclass
@@ -58,7 +62,13 @@ class Problem:
         """
         if self.known_places is None:
             fixed = np.random.default_rng(self.data.num_rows)
-            self.known_places = find_places(fixed, self.model, self.data)
+            try:
+                with part_of_time(SEARCHING):
+                    self.known_places = find_places(fixed, self.model, self.data)
+            except OutOfTimeError:
+                # Nobody who gave a time wants to spend it all on a search before the first row.
+                check_time()
+                self.known_places = np.empty((0, self.model.dim))
         return self.known_places
 
     @property

@@ -165,7 +165,7 @@ def build(
         if rows_per_group is not None:
             size = size_for_groups(run.problem, rows_per_group)
         if models is not None:
-            run.method = serving(method, model, run.problem.model, rows, models, size)
+            run.method = serving(method, model, run.problem, models, size)
         if around is not None:
             check_columns(around, rows, run.problem.model)
             run.method = around_pilot(method, around, run.problem, size)

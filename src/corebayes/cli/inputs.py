@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +40,15 @@ class ModelOptions(NamedTuple):
     df: float | None = None
     dispersion: float | None = None
     group_sd: float | None = None
+    rows: Mapping[str, str | None] = {}
+    """Columns that a family has for its rows: trials, offset, exposure, event."""
+
+    def with_rows(self, features: list[str] | None) -> list[str] | None:
+        """The features, and these columns, which are read beside them."""
+        if features is None:
+            return None
+        named = [column for column in self.rows.values() if column is not None]
+        return [*features, *(column for column in named if column not in features)]
 
 
 class Columns(NamedTuple):
@@ -105,6 +115,16 @@ def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) ->
             raise ValueError(f"--{option.replace('_', '-')} must be positive, got {value:g}")
         argument = constructor.flags[option]
         arguments[argument] = value**2 if argument == "cov" else value
+    known = {entry.name for entry in fields(constructor)}
+    for option, column in options.rows.items():
+        if column is None:
+            continue
+        if by_formula:
+            raise ValueError(f"--formula says it itself, {option}({column}): leave out --{option}")
+        if option not in known:
+            raise ValueError(f"--{option} means nothing to the {name} model: leave it out")
+        # Of an array without names it is the position.
+        arguments[option] = int(column) if column.isdecimal() else column
     return constructor(**arguments)
 
 

@@ -175,11 +175,14 @@ def _percent(share: float) -> str:
 def _between(view: View, points: WeightedPoints, modes: list[Mode]) -> Between:
     """Cost: one pass of N·K potentials, and fits on a subsample for modes that π_w lacks."""
     problem, model = view.problem, view.problem.model
-    missing = np.array(
-        [not any(lies_in(m.fit, place[None], 1.0) for m in modes) for place in problem.places],
-        dtype=bool,
-    )
+
+    def is_new(place: Array) -> bool:
+        return not any(lies_in(mode.fit, place[None], 1.0) for mode in modes)
+
+    missing = np.array([is_new(place) for place in problem.places], dtype=bool)
     lost = modes_near(view.rng, model, problem.data, problem.places[missing])
+    # A place that was known roughly may lead to a mode that is there.
+    lost = [mode for mode in lost if is_new(mode.fit.mean)]
     places = np.array([mode.fit.mean for mode in [*modes, *lost]])
     full = problem.ask(Heights(model, places)) + model.log_prior(places)
     with np.errstate(all="ignore"):
