@@ -47,6 +47,8 @@ class Built(NamedTuple):
 
 
 def built(rows: Rows, tol: float = 0.1, **options: Any) -> Built:
+    """To a size, or without one to the tolerance that is certified."""
+    options = options or {"tol": tol}
     began = time.process_time()
     coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, progress=False, **options)
     seconds = time.process_time() - began
