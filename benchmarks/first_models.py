@@ -10,7 +10,7 @@ from benchmarks.teaching_data import from_r
 
 import corebayes as cb
 
-DRAWS, CHAINS = 1000, 2
+DRAWS, TUNE, CHAINS = 600, 400, 2
 
 
 def bambi_posterior(formula: Any, frame: Any = None, **options: Any) -> dict[str, np.ndarray]:
@@ -18,7 +18,12 @@ def bambi_posterior(formula: Any, frame: Any = None, **options: Any) -> dict[str
     bambi: Any = importlib.import_module("bambi")
     model = bambi.Model(formula, frame, **options) if isinstance(formula, str) else formula
     drawn = model.fit(
-        inference_method="nutpie", draws=DRAWS, chains=CHAINS, random_seed=2, progressbar=False
+        inference_method="nutpie",
+        draws=DRAWS,
+        tune=TUNE,
+        chains=CHAINS,
+        random_seed=2,
+        progressbar=False,
     )
     return flat(drawn.posterior)
 
@@ -81,8 +86,8 @@ def numpyro_posterior(frame: Any) -> dict[str, np.ndarray]:
     drawn = {name: np.asarray(values) for name, values in chains.get_samples().items()}
     numpyro.enable_x64(False)
     return {
-        "service": drawn["service"],
-        **{f"cuts[{k}]": drawn["cuts"][:, k] for k in range(drawn["cuts"].shape[1])},
+        "service": drawn["service"][None],
+        **{f"cuts[{k}]": drawn["cuts"][None, :, k] for k in range(drawn["cuts"].shape[1])},
     }
 
 
@@ -141,19 +146,19 @@ def weibull_posterior() -> dict[str, np.ndarray]:
     with jax.enable_x64(True):
         chains.run(jax.random.key(2), init_params=np.zeros(4))
         drawn = np.asarray(chains.get_samples())
-    return {f"theta[{k}]": drawn[:, k] for k in range(4)}
+    return {f"theta[{k}]": drawn[None, :, k] for k in range(4)}
 
 
 def flat(posterior: Any) -> dict[str, np.ndarray]:
-    """Every number of a posterior with its draws, by name."""
+    """Every number of a posterior with its draws (chains, draws), by name."""
     found: dict[str, np.ndarray] = {}
     for name, variable in posterior.data_vars.items():
         values = variable.to_numpy()
-        values = values.reshape(values.shape[0] * values.shape[1], -1)
+        values = values.reshape(*values.shape[:2], -1)
         if variable.ndim == 2:
-            found[str(name)] = values[:, 0]
+            found[str(name)] = values[:, :, 0]
         else:
             entries = variable[variable.dims[2]].to_numpy() if variable.ndim == 3 else None
-            labels = range(values.shape[1]) if entries is None else entries
-            found.update({f"{name}[{k}]": values[:, j] for j, k in enumerate(labels)})
+            labels = range(values.shape[2]) if entries is None else entries
+            found.update({f"{name}[{k}]": values[:, :, j] for j, k in enumerate(labels)})
     return found

@@ -111,3 +111,58 @@ def test_certificates_within_a_build_keep_to_it():
         cb.LogisticRegression(prior=cb.Normal()), (X, (X[:, 0] > 0.0) * 1.0), tol=1e-9, max_time=1.5
     )
     assert coreset.size and time.perf_counter() - began < 6.0
+
+
+def test_what_compiles_for_long_is_waited_for_until_the_deadline_only():
+    pytest.importorskip("jax")
+    from corebayes.models import compiling
+
+    calls = []
+
+    def compiles(argument):
+        calls.append(argument)
+        if len(calls) == 1:
+            time.sleep(1.5)
+        return argument + 1.0
+
+    began = time.perf_counter()
+    with deadline_at(began + 0.3), pytest.raises(OutOfTimeError):
+        compiling.call(compiles, np.ones(3))
+    assert time.perf_counter() - began < 1.4
+    # The next waits for what is under way, and then calls it.
+    with deadline_at(began + 60.0):
+        np.testing.assert_array_equal(compiling.call(compiles, np.ones(3)), 2.0)
+    assert len(calls) == 2
+
+
+def test_errors_of_what_is_compiled_are_raised_and_not_kept():
+    pytest.importorskip("jax")
+    from corebayes.models import compiling
+
+    def refuses(argument):
+        raise ValueError("no such thing")
+
+    for _ in range(2):
+        with deadline_at(time.perf_counter() + 60.0), pytest.raises(ValueError, match="no such"):
+            compiling.call(refuses, np.ones(3))
+
+
+def test_a_search_before_the_first_row_takes_a_part_of_the_time(monkeypatch):
+    """And leaves the rest for a coreset."""
+    from corebayes import problem
+
+    def endless(*_):
+        while True:
+            time.sleep(0.01)
+            check_time()
+
+    monkeypatch.setattr(problem, "find_places", endless)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    model = cb.CustomModel(
+        lambda draws, block: -np.log1p((block.X @ draws.T) ** 2),
+        lambda draws: -0.5 * np.sum(draws**2, axis=1),
+        dim=2,
+    )
+    coreset = cb.build(model, X, size=10, max_time=20.0, progress=False)
+    assert coreset.size > 0

@@ -29,10 +29,10 @@ from corebayes.adapters import (
 from corebayes.build import Variant, build, build_path, choose_groups
 from corebayes.certify import Certificate, certify, with_certificate
 from corebayes.checkpoint import CheckpointError
-from corebayes.compose import Refit, merge, refit, unrolled, update
+from corebayes.compose import Refit, merge, refit, update
 from corebayes.constructions import *  # noqa: F403
-from corebayes.coreset import Coreset, GroupCoreset, load
-from corebayes.data.warn import ToleranceWarning
+from corebayes.coreset import Coreset, GroupCoreset, load, unrolled
+from corebayes.data.warn import ModeWarning, ToleranceWarning
 from corebayes.exact import correct, laplace, log_evidence, loo
 from corebayes.models import *  # noqa: F403
 from corebayes.predict import Check, Prediction, check, predict
@@ -88,6 +88,7 @@ __all__ = [
     "Independence",
     "Laplace",
     "LineSearch",
+    "ModeWarning",
     "MonteCarlo",
     "NaturalGradient",
     "Posterior",

@@ -32,6 +32,10 @@ class Deadline:
     doing: str = ""
     """What is under way, for the message."""
 
+    @property
+    def is_set(self) -> bool:
+        return math.isfinite(self.at)
+
     def seconds_left(self) -> float:
         return self.at - time.perf_counter()
 
@@ -66,6 +70,17 @@ def deadline_at(at: float) -> Generator[Deadline]:
         yield limit
     finally:
         _current.reset(token)
+
+
+@contextmanager
+def part_of_time(share: float) -> Generator[None]:
+    """A share of the time that is left, for what may be left undone: `OutOfTimeError` after it."""
+    whole = current_deadline()
+    if not whole.is_set:
+        yield
+        return
+    with deadline_at(time.perf_counter() + share * max(whole.seconds_left(), 0.0)):
+        yield
 
 
 @dataclass

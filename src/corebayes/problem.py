@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from corebayes.data.arrays import ArrayData
+from corebayes.deadline import OutOfTimeError, check_time, part_of_time
 from corebayes.rows import Rows, open_rows
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.places import find_places
@@ -17,6 +18,9 @@ from corebayes.scan.query import Statistics
 from corebayes.types import Array, Gaussian, Indices, Model, Points, WeightedPoints
 
 Answer = TypeVar("Answer")
+
+# The share of the time left that a search for modes may take.
+SEARCHING = 0.25
 
 
 @dataclass
@@ -29,6 +33,8 @@ class Problem:
     closed_form: Any = field(default=None, repr=False)
     """What the closed-form geometry derives from the statistics, once."""
     known_places: Array | None = field(default=None, repr=False)
+    strays: Array | None = field(default=None, repr=False)
+    """Places (K, d) at which coresets on the way had modes of their own."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.data, Rows):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -46,7 +52,7 @@ class Problem:
     def of_points(self, points: WeightedPoints) -> Problem:
         """The same model on these rows, each counted as often as its weight says."""
         rows = open_rows(ArrayData(fields=points.rows.fields, counts=points.weights))
-        return Problem(self.model, rows, known_places=self.known_places)
+        return Problem(self.model, rows, known_places=self.known_places, strays=self.strays)
 
     @property
     def places(self) -> Array:
@@ -56,8 +62,23 @@ class Problem:
         """
         if self.known_places is None:
             fixed = np.random.default_rng(self.data.num_rows)
-            self.known_places = find_places(fixed, self.model, self.data)
+            try:
+                with part_of_time(SEARCHING):
+                    self.known_places = find_places(fixed, self.model, self.data)
+            except OutOfTimeError:
+                # Nobody who gave a time wants to spend it all on a search before the first row.
+                check_time()
+                self.known_places = np.empty((0, self.model.dim))
         return self.known_places
+
+    @property
+    def watched(self) -> Array:
+        """The places, and those where coresets have had modes that are none of π's."""
+        return self.places if self.strays is None else np.vstack([self.places, self.strays])
+
+    def watch(self, strays: Array) -> None:
+        """From now on looks are also from here, and what all rows say here is fitted."""
+        self.strays = strays if self.strays is None else np.vstack([self.strays, strays])
 
     @cached_property
     def statistics(self) -> Any:

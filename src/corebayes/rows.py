@@ -17,10 +17,12 @@ import numpy as np
 from corebayes.data.arrays import no_rows, row_bytes, row_numbers
 from corebayes.data.checks import Checking, Found, conclude
 from corebayes.data.distinct import count_duplicates
-from corebayes.data.entry import open_table, refuse
+from corebayes.data.entry import check_choices, open_table, refuse
+from corebayes.data.parquet_files import is_parquet
 from corebayes.data.random_rows import random_rows
 from corebayes.data.table import RowCheck as RowCheck
 from corebayes.data.table import Table, Tally
+from corebayes.data.unit_labels import unit_apart
 from corebayes.data.units import open_units
 from corebayes.deadline import check_time
 from corebayes.scan.budget import as_budget
@@ -35,10 +37,9 @@ from corebayes.types import Block, Indices, Points
 Answer = TypeVar("Answer")
 
 # Random rows that the first pass picks up where single rows cost whole row groups: pools are
-# drawn from them. Of so many bytes at most, like all rows that are kept.
-RESERVE_ROWS, KEPT_BYTES = 2**17, 2**26
-# The first rows, on which models are tried.
-FIRST_ROWS = 5
+# drawn from them. Of so many bytes at most, like all rows that are kept. And the first rows, on
+# which models are tried.
+RESERVE_ROWS, KEPT_BYTES, FIRST_ROWS = 2**17, 2**26, 5
 
 
 @dataclass
@@ -308,9 +309,9 @@ def open_rows(
     be fractions (weights of a survey, of an earlier coreset); a row that counts zero times is
     passed over, and a negative count is an error. With `duplicates="count"` repeated rows become
     one that counts as often as they do together, in one reading, if the distinct ones fit in
-    memory; rows are then numbered as the distinct ones first came. With `unit`, a column of numbers
-    or an array, all rows of one unit (a patient) are one row of the data, held in memory: they
-    enter a coreset or stay out together, with one weight; numbers and certificates are of units.
+    memory; rows are then numbered as the distinct ones first came. With `unit`, a column of
+    anything (numbers, texts, days) or an array, all rows of one unit (a patient) are one row of the
+    data, held in memory: they enter a coreset or stay out together, with one weight.
     `memory`, such as "500MB", is what a process may take in all; see `scan/budget.py`.
 
     The first pass is an error that names row and column where a value is NaN, missing or infinite.
@@ -318,10 +319,7 @@ def open_rows(
     Arrays are not copied and never written to. Files, streams and blocks are never in memory as a
     whole: they are read again in every pass, and refused when they have changed.
     """
-    if on_bad not in ("raise", "drop"):
-        raise ValueError(f'on_bad must be "raise" or "drop", got {on_bad!r}')
-    if duplicates not in (None, "count"):
-        raise ValueError(f'duplicates must be "count" or left out, got {duplicates!r}')
+    check_choices(on_bad, duplicates, unit)
     if isinstance(source, Rows) and duplicates is None and unit is None:
         refuse(source, target=target, features=features, counts=counts)
         if on_bad == "drop":
@@ -331,12 +329,14 @@ def open_rows(
         source = source.table
     elif isinstance(source, list):
         given = cast("list[Any]", source)
+        if isinstance(unit, str) and not is_parquet(given):
+            names: Any = {"target": target, "features": features, "counts": counts, "unit": unit}
+            given, unit = [open_rows(one, on_bad=on_bad, **names) for one in given], None
         source = [one.table if isinstance(one, Rows) else one for one in given]
-    meter = Meter()
-    tally = Tally()
+    meter, tally = Meter(), Tally()
     with meter.stage("opening"):
-        if isinstance(unit, str) and features is not None and unit not in features:
-            features = [*features, unit]
+        if isinstance(unit, str):
+            unit, features = unit_apart(source, unit, target, features, counts)
         table = open_table(source, target, features, counts, tally)
         if duplicates is not None:
             budget = as_budget(memory)

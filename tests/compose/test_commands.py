@@ -59,3 +59,21 @@ def test_repeated_rows_are_remembered(call):
     assert code == 0 and json.loads(out)["num_rows"] == 6
     assert json.loads(out)["total_count"] == 600
     assert call("certify f.parquet few.npz --tol 1")[0] in (0, 1)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("how", ["--target y --features a,b", "--formula y~a+b"])
+def test_patients_enter_as_a_whole(call, suffix, how):
+    pandas = pytest.importorskip("pandas")
+    X, y = piece(5, 600)
+    frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y})
+    frame["who"] = [f"P{number % 200}" for number in range(600)]
+    frame.to_parquet("v.parquet")
+    frame.to_csv("v.csv", index=False)
+    line = f"build v.{suffix} --model logistic {how} --unit who --size 12 --out u.parquet --json"
+    code, out, err = call(line)
+    assert code == 0, err
+    assert json.loads(out)["num_rows"] == 200
+    code, out, err = call(f"certify u.parquet v.{suffix} --tol 0.1")
+    assert code == 0, err
+    assert "units" in out

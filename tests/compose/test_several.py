@@ -107,3 +107,50 @@ def test_what_cannot_serve_several_says_so():
         cb.build(MODEL, (X, Y), size=5, models=[STRICT], method=cb.Uniform())
     with pytest.raises(TypeError, match="models must be a list"):
         cb.build(MODEL, (X, Y), size=5, models=STRICT)
+
+
+def heavy_tails():
+    rng = np.random.default_rng(4)
+    features = rng.normal(loc=[0.5, 0.0, 0.0], size=(2400, 3))
+    return features, features @ [1.0, -0.5, 0.3] + rng.standard_t(4, size=2400)
+
+
+def test_models_that_are_not_log_concave_are_served():
+    """Student's t noise: another prior far away, a nested model, and a fold that is left out."""
+    features, target = heavy_tails()
+    data = {"X": features, "y": target, "fold": np.arange(2400) % 4}
+    model = cb.StudentTRegression(df=4.0, scale=1.0, prior=cb.Normal())
+    strict = cb.StudentTRegression(df=4.0, scale=1.0, prior=cb.Normal(0.0, 0.01))
+    ways = [(strict, {}), (None, {"features": [0, 2]}), (None, {"leave_out": {"fold": 1}})]
+    variants = [cb.Variant(model=other, **how) for other, how in ways]
+    several = cb.build(model, data, size=60, models=variants, seed=0)
+    for other, how in [(None, {}), *ways]:
+        changed = changed_coreset(several, other, **how)
+        assert kl(changed, narrowed(data, **how)) < 1e-4
+    # Without a warning of modes: one that is known roughly is the one that was found.
+    alone = cb.build(model, data, size=60, seed=0)
+    assert kl(changed_coreset(alone, strict), narrowed(data)) > 1e-4
+
+
+def mixed_rows(seed=0, num_rows=1200):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 5, num_rows)
+    x = rng.normal(size=num_rows) + 0.4
+    predictor = 0.2 + 0.7 * x + np.array([0.9, -0.6, 0.1, 0.5, -1.0])[group]
+    late = rng.random(num_rows) < 1.0 / (1.0 + np.exp(-predictor))
+    return {"x": x, "g": group, "late": late * 1.0, "t": predictor + rng.normal(size=num_rows)}
+
+
+@pytest.mark.parametrize("formula", ["late ~ x + (1 | g)", "t ~ x"])
+def test_mixed_models_and_learned_constants_are_served(formula):
+    """Priors that move the posterior by many standard deviations, and a nested model."""
+    pandas = pytest.importorskip("pandas")
+    table, grouped = pandas.DataFrame(mixed_rows()), "g" in formula
+    how = {"family": "logistic" if grouped else "gaussian"}
+    model, rows = cb.from_formula(formula, table, **how)
+    strict, _ = cb.from_formula(formula, table, prior=cb.Normal(0.0, 0.02), **how)
+    fewer = ["Intercept", "g"] if grouped else ["Intercept"]
+    several = cb.build(model, rows, size=80, models=[strict, cb.Variant(features=fewer)], seed=0)
+    for other, options in ((None, {}), (strict, {}), (None, {"features": fewer})):
+        found = cb.refit(several, other, table, draws=500, tol=0.05, seed=2, **options)
+        assert found.certificate.certified, str(found)

@@ -105,3 +105,107 @@ def test_columns_and_fields_may_be_units():
     bad[4] = 7.0
     with pytest.raises(ValueError, match=r"7\.0 is not a target"):
         cb.build(cb.LogisticRegression(prior=cb.Normal()), cb.open((X, bad), unit=patient), size=5)
+
+
+@pytest.fixture
+def table():
+    pandas = pytest.importorskip("pandas")
+    X, y, patient = visits(300)
+    frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y, "patient": patient})
+    frame["who"] = [f"P{int(number):05}" for number in patient]
+    frame["kind"] = frame["who"].astype("category")
+    frame["when"] = pandas.to_datetime("2020-01-01") + pandas.to_timedelta(patient, unit="D")
+    return frame
+
+
+@pytest.mark.parametrize("stored", ["pandas", "arrow", "file", "folder"])
+@pytest.mark.parametrize("unit", ["patient", "who", "kind", "when"])
+def test_labels_of_any_kind_from_tables_and_files(table, tmp_path, stored, unit):
+    pyarrow = pytest.importorskip("pyarrow")
+    source = table
+    if stored == "arrow":
+        source = pyarrow.Table.from_pandas(table)
+    elif stored == "file":
+        source = tmp_path / "visits.parquet"
+        table.to_parquet(source, row_group_size=100)
+    elif stored == "folder":
+        source = tmp_path
+        for part in range(3):
+            table[part * 300 : (part + 1) * 300 if part < 2 else None].to_parquet(
+                tmp_path / f"{part}.parquet"
+            )
+    rows = cb.open(source, target="y", features=["a", "b"], unit=unit)
+    X, y, patient = visits(300)
+    expected = cb.open((X, y), unit=patient)
+    everything = np.arange(300)
+    assert rows.num_rows == 300 and rows.column_names == ("a", "b")
+    assert np.array_equal(rows.take(everything).X, expected.take(everything).X)
+    assert rows.table.unit_name == unit and rows.table.labels.size == 300
+
+
+def test_a_table_is_known_again(table, tmp_path):
+    """Certificates, updates and other passes find units and columns without being told."""
+    columns = ["a", "b", "y", "who"]
+    coreset = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()),
+        table[columns],
+        target="y",
+        unit="who",
+        size=10,
+        seed=0,
+    )
+    assert "10 of 300 units, LogisticRegression" in repr(coreset)
+    coreset.save(tmp_path / "units.parquet")
+    coreset = cb.load(tmp_path / "units.parquet")
+    table.to_parquet(tmp_path / "visits.parquet")
+    for source in (table, tmp_path / "visits.parquet"):
+        found = cb.certify(coreset, source)
+        assert found.certified and "(10 of 300 units)" in str(found)
+    assert cb.certify(coreset, table[columns], target="y").certified
+    assert cb.loo(coreset, table, draws=200).n_data_points == 300
+    more = table.assign(y=1.0 - table["y"], who="Q" + table["who"])
+    grown = cb.update(coreset, more, size=10)
+    assert grown.num_rows == 600 and cb.certify(grown, [table, more]).certified
+    # Exports are of rows, also where those of two tables have the same numbers.
+    flat = cb.to_columns(grown)
+    assert set(flat) == {"row_id", "weight", "a", "b", "y"}
+    assert len(set(flat["row_id"].tolist())) == len(flat["weight"]) > grown.size
+    exported = cb.to_stan(grown)
+    assert exported.data["D"] == 2 and exported.data["M"] == len(flat["weight"])
+
+
+def test_formulas_have_units(table):
+    pytest.importorskip("pyarrow")
+    model, rows = cb.from_formula("y ~ a * b", table, unit="who", prior=cb.Normal())
+    coreset = cb.build(model, rows, size=20, seed=0)
+    assert coreset.num_rows == 300 and coreset.model.dim == 4
+    assert cb.certify(coreset, table).certified
+    assert cb.predict(coreset, table[:3]).mean.shape[0] == 3
+    with pytest.raises(ValueError, match="rows that are independent"):
+        cb.from_formula("y ~ a + (1 | kind)", table, unit="who")
+
+
+def test_a_row_of_no_unit_is_named(table):
+    table.loc[[4, 9], "who"] = None
+    with pytest.raises(ValueError, match="unit: row 4 has no value in column 'who'"):
+        cb.open(table, target="y", features=["a", "b"], unit="who")
+    with pytest.raises(ValueError, match="unit: there is no column 'whom'"):
+        cb.open(table, target="y", features=["a", "b"], unit="whom")
+    with pytest.raises(ValueError, match="leave one of them out"):
+        cb.open(table, target="y", features=["a", "b"], unit="kind", duplicates="count")
+
+
+def test_units_on_processes(coreset):
+    with cb.processes(2) as executor:
+        other = cb.build(
+            cb.LogisticRegression(prior=cb.Normal()), opened(), size=10, seed=0, executor=executor
+        )
+    assert np.array_equal(other.weights, coreset.weights)
+
+
+def test_units_whose_model_has_learned_constants(table):
+    """The noise of a linear regression is learned beside its coefficients."""
+    table["t"] = 1.0 + table["a"] + 0.3 * np.random.default_rng(0).normal(size=len(table))
+    model, rows = cb.from_formula("t ~ a + b", table, family="gaussian", unit="who")
+    coreset = cb.build(model, rows, size=40, seed=0)
+    assert cb.certify(coreset, rows).certified

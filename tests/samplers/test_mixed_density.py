@@ -37,6 +37,19 @@ MODELS = {
         [ONE, OTHER],
         cb.HalfNormal(2.0),
     ),
+    "horseshoe": (
+        cb.LinearRegression(prior={"x": cb.Horseshoe(global_scale=0.3)}),
+        [ONE],
+        None,
+    ),
+    "other priors": (
+        cb.LogisticRegression(
+            prior={"intercept": cb.StudentT(3.0, 0.2, 0.7), "x": cb.DoubleExponential(0.1, 0.4)},
+            intercept=True,
+        ),
+        [],
+        None,
+    ),
     "known noise": (cb.LinearRegression(noise_sd=0.7, prior=cb.Normal()), [ONE], None),
     "scale": (
         cb.StudentTRegression(df=3.0, scale=1.0, prior=cb.Normal()),

@@ -14,11 +14,11 @@ from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64
 from corebayes.adapters.marginal_numpyro import marginal_factor
-from corebayes.adapters.mixed_parts import MixedParts, mixed_parts
+from corebayes.adapters.mixed_parts import MixedParts, Single, mixed_parts
 from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
 from corebayes.adapters.symbols import of_jax
 from corebayes.adapters.tracing import one_at_a_time
-from corebayes.coreset import Coreset, GroupCoreset, check_coreset
+from corebayes.coreset import Coreset, GroupCoreset, as_rows
 from corebayes.models.family import Family
 from corebayes.models.scale_prior import (
     Beta,
@@ -56,7 +56,7 @@ def to_numpyro(coreset: Coreset) -> Callable[[], None]:
     >>> numpyro.enable_x64(False)
     """
     import_numpyro()
-    check_coreset(coreset)
+    coreset = as_rows(coreset)
     model = coreset.model
     # NumPyro refuses a scale of zero, and such a row says nothing.
     kept = np.flatnonzero(coreset.weights > 0.0)
@@ -159,13 +159,13 @@ def _mixed(parts: MixedParts, rows: Block, weights: Array) -> Callable[[], None]
 
     def weighted_mixed_regression() -> None:
         _warn_of_float32(weights)
-        coefficients = coefficient_parts.in_numpyro(numpyro, model, "coefficients")
+        coefficients = coefficient_parts.in_numpyro(numpyro, parts, "coefficients", _variable)
         for position, name in enumerate(model.fixed_names):
             numpyro.deterministic(name, coefficients[position])
-        constants = [numpyro.sample(one.name, _single(one.prior)) for one in parts.learned]
+        constants = [_variable(one) for one in parts.learned]
         etas = parts.etas(X, coefficients, offset)
         for effect, column in zip(parts.effects, columns, strict=True):
-            tau = numpyro.sample(effect.scale.name, _single(effect.scale.prior))
+            tau = _variable(effect.scale)
             many = distributions.Normal(0.0, tau).expand([effect.places.size]).to_event(1)
             own = column * numpyro.sample(effect.name, many)[groups[:, effect.term]]
             etas[effect.predictor] = etas[effect.predictor] + own
@@ -187,14 +187,19 @@ def _marginal(
 
     def weighted_groups() -> None:
         _warn_of_float32(weights)
-        coefficients = coefficient_parts.in_numpyro(numpyro, model, "coefficients")
+        coefficients = coefficient_parts.in_numpyro(numpyro, parts, "coefficients", _variable)
         for position, name in enumerate(model.fixed_names):
             numpyro.deterministic(name, coefficients[position])
-        values = [numpyro.sample(one.name, _single(one.prior)) for one in parts.scales()]
+        values = [_variable(one) for one in parts.scales()]
         constants, scales = values[: len(parts.learned)], values[len(parts.learned) :]
         numpyro.factor("groups", factor(coefficients, constants, jax.numpy.stack(scales)))
 
     return weighted_groups, parts.unconstrained_shared
+
+
+def _variable(one: Single) -> Any:
+    """A sample of one number."""
+    return import_numpyro().sample(one.name, _single(one.prior))
 
 
 def _single(prior: ScalePrior) -> Any:

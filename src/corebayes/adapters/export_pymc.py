@@ -29,7 +29,7 @@ from corebayes.adapters.pymc_rows import RowInputs
 from corebayes.adapters.pymc_variables import initial_point
 from corebayes.adapters.symbols import of_pytensor
 from corebayes.adapters.tracing import one_at_a_time
-from corebayes.coreset import Coreset, GroupCoreset, check_coreset
+from corebayes.coreset import Coreset, GroupCoreset, as_rows
 from corebayes.models.family import Family
 from corebayes.models.scale_prior import (
     Beta,
@@ -55,7 +55,7 @@ def to_pymc(coreset: Coreset) -> Any:
     import_pymc()
     import_jax("pymc")
     import_dispatch()
-    check_coreset(coreset)
+    coreset = as_rows(coreset)
     if isinstance(coreset.model, PymcModel):
         exported = _weighted(coreset.model, coreset)
         names = [parameter.name for parameter in coreset.model.parameters]
@@ -198,7 +198,9 @@ def _mixed(parts: MixedParts, coreset: Coreset) -> Any:
     pymc, model, rows = import_pymc(), parts.model, coreset.rows
     groups = model.groups(coreset.rows)
     with pymc.Model(coords={"coefficient": list(model.fixed_names)}) as exported:
-        coefficients = coefficient_parts.in_pymc(pymc, model, "coefficients", "coefficient")
+        coefficients = coefficient_parts.in_pymc(
+            pymc, parts, "coefficients", "coefficient", _single
+        )
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
         constants = [_single(one) for one in parts.learned]
@@ -224,7 +226,9 @@ def _marginal(coreset: GroupCoreset) -> tuple[Any, list[str], Array]:
     assert parts is not None
     model = parts.model
     with pymc.Model(coords={"coefficient": list(model.fixed_names)}) as exported:
-        coefficients = coefficient_parts.in_pymc(pymc, model, "coefficients", "coefficient")
+        coefficients = coefficient_parts.in_pymc(
+            pymc, parts, "coefficients", "coefficient", _single
+        )
         for position, name in enumerate(model.fixed_names):
             pymc.Deterministic(name, coefficients[position])
         values = [_single(one) for one in parts.scales()]

@@ -17,7 +17,7 @@ import numpy as np
 
 from corebayes.adapters.family_names import family_named
 from corebayes.formula.design import Design
-from corebayes.formula.rows import design_rows
+from corebayes.formula.rows import design_rows, in_units
 from corebayes.formula.stored import design_from_data
 from corebayes.models import (
     BinomialRegression,
@@ -53,6 +53,7 @@ def from_formula(
     counts: str | None = None,
     missing: str = "refuse",
     memory: str | int | None = None,
+    unit: Any = None,
     **options: Any,
 ) -> tuple[Family | MixedRegression, Rows]:
     """The pair (model, data) for `build` and everything after it, from a formula and a frame.
@@ -66,7 +67,8 @@ def from_formula(
     cumulative, hurdle_poisson, …. `counts` names a column that says how often a row counts. The
     intercept is a column of the design like any other. Missing values are an error that names all
     columns which have some, or with `missing="drop"` such rows are left out, with a warning.
-    `certify(coreset, frame)` finds its columns again.
+    `certify(coreset, frame)` finds its columns again. With `unit`, a column or an array, all rows
+    of one unit (a patient) are kept or left out together; see `corebayes.open`.
 
     The left side is a column of numbers, or of two levels (Yes and No, True and False): the second
     in their order is 1, and the target's name says so, late == 'yes'; write late[no] for the other.
@@ -88,7 +90,9 @@ def from_formula(
     """
     model = _family(family, prior, options)
     rows = design_rows(formula, frame, counts=counts, missing=missing, memory=memory)
-    return mixed(model, rows, group_sd=group_sd, learned=learned), rows
+    # Defaults that are on the scale of the rows do not depend on who they are of.
+    model = mixed(model, rows, group_sd=group_sd, learned=learned)
+    return model, rows if unit is None else in_units(rows, frame, unit)
 
 
 def mixed(
@@ -126,6 +130,7 @@ def mixed(
             effects=effects,
             scale=[priors.get(f"{effect}|{name}", default) for effect in effects],
             labels=group.labels,
+            by_default=group_sd is None,
         )
         for group, name, effects in zip(
             design.groups, design.group_names, design.effects, strict=True

@@ -20,6 +20,7 @@ import numpy as np
 from corebayes.adapters.adapted import AdaptedModel, Answer, Part, Terms
 from corebayes.adapters.buckets import SMALLEST, bucket, pad
 from corebayes.extras import import_extra
+from corebayes.models.compiling import call
 from corebayes.models.touching import TouchingModel
 from corebayes.types import Array, Block
 
@@ -221,8 +222,7 @@ def _both(first: Any, second: Any) -> Any:
 
 def _call(kernel: Any, *arguments: Any) -> Any:
     """A compiled function in float64, its answers as NumPy arrays that nobody else holds."""
-    with float64():
-        return _jax().tree_util.tree_map(np.array, kernel(*arguments))
+    return _jax().tree_util.tree_map(np.array, call(kernel, *arguments))
 
 
 def _padded(draws: Array) -> Array:

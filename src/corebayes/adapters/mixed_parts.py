@@ -18,6 +18,7 @@ from corebayes.coreset import Coreset
 from corebayes.models import MixedRegression
 from corebayes.models.family import Family
 from corebayes.models.groups import ONE
+from corebayes.models.horseshoe_prior import HorseshoePrior
 from corebayes.models.scale_prior import Reciprocal, ScalePrior
 from corebayes.types import Array, Block, Indices
 
@@ -50,13 +51,23 @@ class Effect(NamedTuple):
     """Which linear predictor it is added to."""
 
 
+class Shrinkage(NamedTuple):
+    """A horseshoe and its variables: τ, and 1/c²."""
+
+    of: HorseshoePrior
+    tau: Single
+    slab: Single
+
+
 class MixedParts(NamedTuple):
     model: MixedRegression
     learned: list[Single]
     effects: list[Effect]
+    shrinkages: list[Shrinkage]
 
     def scales(self) -> list[Single]:
-        return [*self.learned, *(effect.scale for effect in self.effects)]
+        of_horseshoes = [one for shrunk in self.shrinkages for one in (shrunk.tau, shrunk.slab)]
+        return [*self.learned, *(effect.scale for effect in self.effects), *of_horseshoes]
 
     def family(self, values: Sequence[Any]) -> Family:
         """The family with these values of the learned constants, be they numbers or symbols."""
@@ -129,7 +140,19 @@ def mixed_parts(coreset: Coreset) -> MixedParts | None:
                     effect.predictor,
                 )
             )
-    return MixedParts(model, _learned(model), effects)
+    return MixedParts(model, _learned(model), effects, _shrinkages(model))
+
+
+def _shrinkages(model: MixedRegression) -> list[Shrinkage]:
+    names = iter(model.horseshoe_names)
+    return [
+        Shrinkage(
+            one,
+            Single(next(names), one.horseshoe.tau, one.tau),
+            Single(f"{next(names)}_inverse", one.horseshoe.slab.of, one.slab, inverse=True),
+        )
+        for one in model.horseshoes
+    ]
 
 
 def _learned(model: MixedRegression) -> list[Single]:

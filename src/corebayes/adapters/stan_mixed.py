@@ -45,7 +45,7 @@ def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], 
     """Data, program, and the lines that weight the likelihood."""
     model, rows, family = parts.model, coreset.rows, parts.model.family
     groups, target = model.groups(rows), family.exported_target(rows)
-    prior, declared, priors = coefficient_parts.in_stan(model)
+    prior, declared, priors = coefficient_parts.in_stan(parts)
     data: dict[str, Any] = {
         "M": coreset.size,
         "D": model.num_fixed,
@@ -72,6 +72,10 @@ def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], 
             own = f"{own}_inverse"
         parameters.append(f"real{kind} {own};")
         priors.append(f"{own} ~ {_prior(learned)};")
+    for shrunk in parts.shrinkages:
+        for one in (shrunk.tau, shrunk.slab):
+            parameters.append(f"real<lower=0> {one.name};")
+            priors.append(f"{one.name} ~ {_prior(one)};")
     for name, value in constants.items():
         declared.append(f"real{kinds[name]} {name};")
         data[name] = value

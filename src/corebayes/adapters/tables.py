@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.coreset import Coreset, check_coreset
+from corebayes.coreset import Coreset, as_rows
 from corebayes.data import layout
 from corebayes.data.frames import import_pyarrow
 from corebayes.files.atomic import write_atomically
@@ -27,7 +27,7 @@ def to_columns(coreset: Coreset) -> dict[str, NDArray[Any]]:
     Features and target are called as in the data the coreset was built from. Any frame takes it:
     `pandas.DataFrame(to_columns(coreset))`.
     """
-    check_coreset(coreset)
+    coreset = as_rows(coreset)
     fields = layout.plan(
         coreset.rows,
         column_names=coreset.provenance.get("column_names") or (),

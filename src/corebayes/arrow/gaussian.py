@@ -60,8 +60,10 @@ class ArrowGaussian:
     ) -> ArrowGaussian:
         """From the blocks of the precision. Cost: G(q³ + q²p + qp²) + p³ flops.
 
-        A LinAlgError says that the precision is not positive definite.
+        A LinAlgError says that the precision is not positive definite, or no number.
         """
+        if not (np.all(np.isfinite(wide_wide)) and np.all(np.isfinite(own_own))):
+            raise np.linalg.LinAlgError("a precision is not finite")
         root: Array = np.linalg.cholesky(own_own).astype(np.float64, copy=False)
         # E = D⁻¹ C and the Schur complement Λ − Σ_g C_gᵀ E_g
         slopes: Array = np.asarray(np.linalg.solve(own_own, own_wide), dtype=np.float64)

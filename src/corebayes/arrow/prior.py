@@ -18,6 +18,7 @@ from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
 from corebayes.arrow.sums import ArrowSums
 from corebayes.models.coefficient_prior import Averages
+from corebayes.models.horseshoe_prior import HorseshoePrior, Jet
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.types import Array, Indices
@@ -107,6 +108,8 @@ class ArrowPrior:
                 )
                 wide_wide[place, place] = min(curvature, -1e-3)
                 self._couple(wide_wide, own_wide, scaled, 2.0 * precision * theta)
+        for horseshoe, jet in self._horseshoes(theta, spread):
+            self._shrink(wide_wide, gradient, horseshoe, jet, theta if coupled else None)
         wide_positions = layout.wide_positions
         wide_wide[np.diag_indices(p)] += diagonal[wide_positions]
         own_own = np.zeros((num_groups, q, q))
@@ -126,6 +129,36 @@ class ArrowPrior:
             (place, prior.averages(float(theta[place]), float(np.sqrt(variances[place]))))
             for place, prior in others
         ]
+
+    def _horseshoes(
+        self, theta: Array, spread: ArrowGaussian | None
+    ) -> list[tuple[HorseshoePrior, Jet]]:
+        """Horseshoes, averaged over the spread of their coefficients."""
+        if not self.prior.horseshoes:
+            return []
+        variances = np.zeros(theta.size) if spread is None else spread.wide_variances
+        return [
+            (one, one.averaged(theta, np.sqrt(variances[one.places])))
+            for one in self.prior.horseshoes
+        ]
+
+    def _shrink(
+        self,
+        wide_wide: Array,
+        gradient: Array,
+        horseshoe: HorseshoePrior,
+        jet: Jet,
+        coupled: Array | None,
+    ) -> None:
+        """Coefficients under a horseshoe; its τ and c too where they are not held fixed."""
+        places, scales = horseshoe.places, self._places[[horseshoe.tau, horseshoe.slab]]
+        gradient[places] += jet.first[:, 0]
+        wide_wide[places, places] += jet.second[:, 0, 0]
+        wide_wide[scales, scales] = -1.0
+        if coupled is not None:
+            wide_wide[np.ix_(scales, scales)] = horseshoe.scale_bends(coupled, jet)
+            wide_wide[np.ix_(places, scales)] = jet.second[:, 0, 1:]
+            wide_wide[np.ix_(scales, places)] = jet.second[:, 0, 1:].T
 
     def _couple(
         self, wide_wide: Array, own_wide: Array, scaled: ScaledEffects, entries: Array
@@ -150,6 +183,8 @@ class ArrowPrior:
             self.prior.others, self._averages(theta, gaussian), strict=True
         ):
             value += average.value - float(prior.log_density(theta[place]))
+        for horseshoe, jet in self._horseshoes(theta, gaussian):
+            value += horseshoe.change(theta, jet)
         factor = gaussian.factor[: fixed.dim]
         value -= 0.5 * float(np.einsum("ij,jk,ik->", fixed.precision, factor, factor))
         for scaled in self.prior.scales:
@@ -173,8 +208,8 @@ class ArrowPrior:
 
     def best_scales(self, gaussian: ArrowGaussian) -> Array:
         """The v that go with this Gaussian of the effects; one step of EM."""
-        theta = gaussian.mean
-        return np.array(
+        theta, variances = gaussian.mean, gaussian.wide_variances
+        of_effects = np.array(
             [
                 _best_scale(
                     scaled.prior,
@@ -185,6 +220,10 @@ class ArrowPrior:
                 for scaled in self.prior.scales
             ]
         )
+        of_horseshoes = [
+            one.best_scales(theta, np.sqrt(variances[one.places])) for one in self.prior.horseshoes
+        ]
+        return np.concatenate([of_effects, *of_horseshoes])
 
 
 def _squares(gaussian: ArrowGaussian, scaled: ScaledEffects, places: Indices) -> float:

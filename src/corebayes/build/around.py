@@ -41,8 +41,11 @@ def with_priors_of(model: Any, built: Any) -> Any:
     """The model to bind: default priors, which are on the scale of some rows, stay those of the
     model that was built for."""
     built = built.model if isinstance(built, Units) else built
-    default = type(model) is type(built) and getattr(model, "prior", 0) is None is built.prior
-    return replace(model, bound=built.bound) if default and model.bound is None else model
+    if type(model) is not type(built) or getattr(model, "bound", 0) is not None:
+        return model
+    ours, theirs = (getattr(one, "family", one) for one in (model, built))
+    default = getattr(ours, "prior", 0) is None is theirs.prior
+    return replace(model, bound=built.bound) if default else model
 
 
 def check_columns(around: Coreset, rows: Rows, model: Model) -> None:

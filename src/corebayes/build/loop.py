@@ -38,7 +38,9 @@ from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction
 from corebayes.coreset import Coreset
 from corebayes.deadline import time_limit
+from corebayes.models.mixed import MixedRegression
 from corebayes.models.prior_table import statement_of
+from corebayes.models.units import as_units
 from corebayes.rows import open_rows
 from corebayes.scan.inline import one_blas_thread
 from corebayes.scan.passes import Executor
@@ -104,9 +106,12 @@ def build(
     With `unit="group"` (or the name of their column) and a `MixedRegression` of one group term, the
     effects are integrated out and `size` whole groups are kept, for what all groups share: a
     coreset of rows of every group is built first, and `choose_groups` takes groups from that. With
-    a `tol` and no size, as few groups as can be certified.
+    a `tol` and no size, as few groups as can be certified. For models whose rows are independent
+    `unit` is a column: all rows of one unit (a patient) are kept or left out together, with one
+    weight, and everything counts units; see `corebayes.open`.
     """
     model, features = with_asked_columns(model, data, target, features, counts)
+    of_groups = unit is not None and isinstance(model, MixedRegression)
     opened = partial(
         open_rows,
         data,
@@ -116,8 +121,9 @@ def build(
         on_bad=on_bad,
         memory=memory,
         executor=executor,
+        unit=None if of_groups else unit,
     )
-    if unit is not None:
+    if of_groups:
         check_unit(unit, model, method=method, start=start, checkpoint=checkpoint)
         tol = checked_positive("tol", tol)
         rows = opened()
@@ -141,7 +147,7 @@ def build(
     seed = checked_seed(seed)
     check_reserve(reserve, size)
     if around is not None:
-        check_around(around, tol=tol, reserve=reserve, start=start, models=models, unit=unit)
+        check_around(around, tol=tol, reserve=reserve, start=start, models=models)
         model = with_priors_of(model, around.model)
     check_folder(checkpoint)
     check_model(model)
@@ -151,7 +157,7 @@ def build(
         rows = opened()
         check_enough_rows(size, rows)
         model = bound_with_structure(model, rows)
-        method = method or default_construction(model)
+        method = method or default_construction(as_units(model, rows.template))
         check_can_start(method, start, size)
         if start is not None:
             rows.want(start.indices)
@@ -159,7 +165,7 @@ def build(
         if rows_per_group is not None:
             size = size_for_groups(run.problem, rows_per_group)
         if models is not None:
-            run.method = serving(method, model, run.problem.model, rows, models, size)
+            run.method = serving(method, model, run.problem, models, size)
         if around is not None:
             check_columns(around, rows, run.problem.model)
             run.method = around_pilot(method, around, run.problem, size)
@@ -175,6 +181,7 @@ def build(
             run.init(size, points)
             reason = run.until(tolerance, bar.show)
         coreset = run.coreset(run.state.points, reason)
+        run.warn_of_modes()
         tolerance.warn_unless_reached(coreset)
         return coreset if reserve is None else with_reserve(run, coreset, reserve, checkpoint)
 

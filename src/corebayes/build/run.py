@@ -16,7 +16,7 @@ from corebayes.certify.same_data import check_same_data
 from corebayes.checkpoint import open_journal, run_identity
 from corebayes.constructions import Construction, Info
 from corebayes.coreset import Coreset
-from corebayes.data.warn import ToleranceWarning, warn
+from corebayes.data.warn import ModeWarning, ToleranceWarning, warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.prior_table import statement_of
 from corebayes.models.units import as_units
@@ -44,6 +44,8 @@ class Run:
     counts_name: str | None = None
     """The column that says how often rows count, so that nobody need say it again."""
     trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    warning: str | None = None
+    """What the construction says of the coreset as it is now."""
 
     @classmethod
     def of(cls, model: Model, rows: Rows, method: Construction, seed: int, limit: TimeLimit) -> Run:
@@ -137,6 +139,11 @@ class Run:
                 raise
             return "interrupted"
 
+    def warn_of_modes(self) -> None:
+        """Nobody should take a coreset at the wrong mode for one of a posterior with that mode."""
+        if self.warning is not None:
+            warn(self.warning, ModeWarning)
+
     def coreset(self, points: WeightedPoints, reason: str) -> Coreset:
         """The coreset of these points, in the order of the data."""
         points, data = points.take(np.argsort(points.indices)), self.problem.data
@@ -155,6 +162,7 @@ class Run:
     def _record(self, info: Info) -> float:
         seconds = time.perf_counter() - self.limit.began
         kl, error = info.kl or (None, None)
+        self.warning = info.warning
         self.trace.append(
             {
                 "step": len(self.trace) + 1,

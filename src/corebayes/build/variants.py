@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, cast
 
-from corebayes.constructions.construction import Construction
+from corebayes.constructions import AnnealedSparseVI, Construction, GroupedPursuit
 from corebayes.data.narrowed import Narrowed, Narrowing, narrowing
-from corebayes.rows import Rows, open_rows
+from corebayes.problem import Problem
+from corebayes.rows import open_rows
 from corebayes.tangent.stacked import Seen, Stacked
 from corebayes.types import Model
 
@@ -29,19 +30,24 @@ class Variant:
 
 
 def serving(
-    method: Construction, model: Model, bound: Model, rows: Rows, models: Any, size: int | None
+    method: Construction, model: Model, problem: Problem, models: Any, size: int | None
 ) -> Construction:
     """The method in the stacked tangent spaces of all models, which are bound to the rows."""
     if is_dataclass(models) or not isinstance(models, Sequence):
         raise TypeError("models must be a list of models or of Variant(model, features, leave_out)")
-    seen = [Seen(bound, Narrowing())]
+    if isinstance(method, GroupedPursuit):
+        # It knows one posterior only.
+        method = AnnealedSparseVI()
+    rows = problem.data
+    seen = [Seen(problem.model, Narrowing(), problem)]
     for one in cast("Sequence[Any]", models):
         variant = one if isinstance(one, Variant) else Variant(model=one)
         shown = narrowing(rows.template, rows.column_names, variant.features, variant.leave_out)
         theirs = rows
         if not shown.is_whole:
             theirs = open_rows(Narrowed(table=rows.table, narrowing=shown), executor=rows.executor)
-        seen.append(Seen((variant.model or model).bind(theirs), shown))
+        own = (variant.model or model).bind(theirs)
+        seen.append(Seen(own, shown, Problem(own, theirs)))
     names = [entry.name for entry in fields(cast(Any, method))]
     if "geometry" not in names or getattr(method, "geometry", None) is not None:
         raise TypeError(

@@ -222,7 +222,7 @@ def _name(coreset: Coreset) -> str:
             f"the coreset posterior ({coreset.size:,} learned rows, which cannot be compared with "
             f"the {coreset.num_rows:,} of the data)"
         )
-    what = "groups" if isinstance(coreset, GroupCoreset) else "rows"
+    what = "groups" if isinstance(coreset, GroupCoreset) else coreset.noun
     return f"the coreset posterior ({coreset.size:,} of {coreset.num_rows:,} {what})"
 
 

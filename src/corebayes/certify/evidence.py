@@ -15,7 +15,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import logsumexp
 
-from corebayes.certify.heights import Heights
 from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.diagnostics import PASS_DRAWS
 from corebayes.rows import Rows
@@ -23,6 +22,7 @@ from corebayes.samplers.cover import Proposal
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.parts import Part, draw_parts, log_mixture, squared_distances
 from corebayes.samplers.posterior import Posterior
+from corebayes.scan.heights import Heights
 from corebayes.scan.query import Totals
 from corebayes.tangent.group_heights import group_heights
 from corebayes.tangent.monte_carlo import MonteCarloSpace

@@ -3,7 +3,8 @@
 Importance ratios are known only where draws fell. A mode of π elsewhere, or of π_w that no chain
 found, leaves them looking perfect. So particles are annealed from the prior to π_w, and to the
 posterior of a subsample of all rows, each standing for N/U of them; from the particles of every
-temperature Newton's method climbs to the modes of both (`samplers/places.py`). A mode of the
+temperature, and from the highest of many draws of the prior (`samplers/high_places.py`), Newton's
+method climbs to the modes of both (`samplers/places.py`). A mode of the
 subsample that is also reached from where π_w lies is one that π_w has. The others race: on a larger
 subsample a mode whose mass is below that of the best, by more than the subsample can be wrong, is
 left out, and what is still there is climbed to on all rows.
@@ -18,6 +19,7 @@ import numpy as np
 
 from corebayes.coreset import Coreset
 from corebayes.rows import Rows
+from corebayes.samplers.high_places import high_places, with_high_modes
 from corebayes.samplers.laplace import asked_posterior
 from corebayes.samplers.mode_search import (
     Mode,
@@ -27,7 +29,6 @@ from corebayes.samplers.mode_search import (
     same_mode,
     shares_of,
 )
-from corebayes.samplers.parts import squared_distances
 from corebayes.samplers.places import (
     NUM_ERRORS,
     RACE_ROWS,
@@ -44,8 +45,6 @@ from corebayes.types import Array, Model, Rng
 
 # A mode with less than this share of the mass does not matter to what is certified.
 NEGLIGIBLE = 1e-4
-# Nats below the best, fits, and deviations around a mode, of the search for small ones.
-DEEP, MOST_SMALL, FLANK = 30.0, 20, 7.0
 # Fits on all rows, at most.
 MOST_FULL_FITS = 12
 
@@ -66,41 +65,19 @@ def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
     ours = modes_of_particles(posterior, starts, most=most)
     sample, everything = subsample(rng, coreset.model, rows)
     theirs = modes_of_particles(sample, spread(rng, sample)[1], most=most)
+    theirs = with_high_modes(sample, high_places(rng, sample), theirs)
     # Each of them may lead to a mode of the other that its own particles missed.
     ours = modes_of_particles(posterior, _means(theirs, coreset.model), known=ours, most=most)
+    warm = [] if annealed is None else annealed.path
+    ours = with_high_modes(posterior, np.concatenate([*warm, high_places(rng, posterior)]), ours)
     if not ours:
         return Found([], annealed, [])
-    if annealed is not None:
-        ours = _small_modes(posterior, annealed, ours)
     ours = [mode for mode, share in zip(ours, shares_of(ours), strict=True) if share > NEGLIGIBLE]
     visited = distinct_modes(climbed(sample, ours))
     theirs = modes_of_particles(sample, starts, known=theirs, most=most)
     unknown = [mode for mode in theirs if not any(same_mode(mode, one) for one in visited)]
     lost = _heavy(unknown, visited) if everything else _raced(rng, coreset, rows, ours, unknown)
     return Found(ours, annealed, lost)
-
-
-def _small_modes(posterior: Posterior, annealed: Annealed, modes: list[Mode]) -> list[Mode]:
-    """With modes of π_w that hold too little for a particle to be left there.
-
-    Where π is as good as zero, even these count: KL has their share times their depth. While it is
-    warm they hold more. So from the highest places of all temperatures that are on no flank of a
-    mode that is known. Cost: M potentials for each particle, and a few fits.
-    """
-    warm = np.concatenate(annealed.path)
-    with np.errstate(all="ignore"):
-        heights = posterior.finite_log_density(warm)
-        best = max(posterior.value(mode.fit.mean) for mode in modes)
-    warm = warm[np.argsort(-heights)][: np.count_nonzero(heights > best - DEEP)]
-    for _ in range(MOST_SMALL):
-        for mode in modes:
-            if len(warm):
-                warm = warm[squared_distances(mode.fit, warm) > FLANK**2]
-        if not len(warm):
-            break
-        modes = modes_of_particles(posterior, warm[:1], known=modes, most=1)
-        warm = warm[1:]
-    return modes
 
 
 def _raced(

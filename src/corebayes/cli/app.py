@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 from typer import Option
 
 import corebayes as cb
@@ -21,6 +20,7 @@ from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
 from corebayes.cli import check as checks
 from corebayes.cli import compose, exact
+from corebayes.cli import demo_command as demonstration
 from corebayes.cli import laplace as laplaces
 from corebayes.cli import predict as predictions
 from corebayes.cli import report as reports
@@ -42,12 +42,15 @@ from corebayes.cli.options import (
     Around,
     Counts,
     Duplicates,
+    Event,
+    Exposure,
     Features,
     Formula,
     Json,
     Log,
     Memory,
     Missing,
+    Offset,
     OnBad,
     Prior,
     PriorSd,
@@ -57,10 +60,9 @@ from corebayes.cli.options import (
     Start,
     Target,
     Tls,
+    Trials,
     Workers,
     announce_target,
-    make_console,
-    print_json,
     read,
 )
 from corebayes.cli.priors import given_prior
@@ -144,6 +146,10 @@ def build(
     features: Features = None,
     counts: Counts = None,
     duplicates: Duplicates = None,
+    trials: Trials = None,
+    offset: Offset = None,
+    exposure: Exposure = None,
+    event: Event = None,
     formula: Formula = None,
     intercept: Annotated[bool, Option("--intercept", help="Append a column of ones.")] = False,
     size: Annotated[int | None, Option(help="How many rows to keep.")] = None,
@@ -153,7 +159,7 @@ def build(
         int | None, Option(help="Of mixed models: the size in rows of every group.")
     ] = None,
     unit: Annotated[
-        str | None, Option(help='"group" keeps whole groups of a mixed model, --size of them.')
+        str | None, Option(help='A column whose rows enter together; "group" of a mixed model.')
     ] = None,
     method: Annotated[
         str | None,
@@ -214,11 +220,18 @@ def build(
     options = ModelOptions(
         given_prior(prior, prior_sd), intercept, noise_sd, df, dispersion, group_sd
     )
+    options = options._replace(
+        rows={"trials": trials, "offset": offset, "exposure": exposure, "event": event}
+    )
     bayes = make_model(model, options, by_formula=formula is not None)
     construction = None if method is None else make_method(method)
     if formula is not None and intercept:
         raise ValueError("--formula has its own intercept (write -1 to leave it out)")
-    columns = Columns(target, split(features), counts, on_bad, formula, None, duplicates, missing)
+    chosen = options.with_rows(split(features))
+    columns = Columns(target, chosen, counts, on_bad, formula, None, duplicates, missing)
+    # A formula with a bar has groups, and those are chosen from coresets of rows.
+    of_groups = formula is not None and "|" in formula
+    columns = columns._replace(unit=None if of_groups else unit)
     data = read(rows, columns)
     bayes = with_groups(bayes, data, options)
     announce_target(data)
@@ -232,7 +245,7 @@ def build(
             tol=tol,
             reserve=reserve,
             method=construction,
-            unit=unit,
+            unit=unit if of_groups else None,
             seed=seed,
             start=earlier,
             around=pilot,
@@ -267,32 +280,7 @@ app.command(epilog=predictions.EXAMPLE)(predictions.predict)
 app.command(epilog=checks.EXAMPLE)(checks.check)
 app.command(epilog=reports.EXAMPLE)(reports.report)
 app.command(epilog=experiments.EXAMPLE)(experiments.reproduce)
-
-
-@app.command(epilog="Example: corebayes demo --rows 100000 --out demo/")
-def demo(
-    rows: Annotated[int, Option(help="Rows to generate.")] = 1_000_000,
-    size: Annotated[int, Option(help="Rows to keep.")] = 66,
-    seed: Seed = 0,
-    out: Annotated[Path, Option(help="Folder for the figure.")] = Path("demo"),
-    quick: Annotated[bool, Option("--quick", help="10,000 rows.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Compress generated data, sample, certify and compare with all rows."""
-    from corebayes.cli.demo import run_demo
-
-    if rows < 1000:
-        raise ValueError(f"--rows must be at least 1000 to show anything, got {rows}")
-    console = Console(stderr=True, highlight=False, markup=False) if as_json else make_console()
-    report = run_demo(
-        num_rows=10_000 if quick else rows,
-        size=size,
-        seed=seed,
-        out=out,
-        say=lambda text: console.print(text, soft_wrap=True),
-    )
-    if as_json:
-        print_json(command="demo", **report)
+app.command(epilog=demonstration.EXAMPLE)(demonstration.demo)
 
 
 def _announce(data: Rows, construction: Any, size: int | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from corebayes.data.npy_header import check_archive
 from corebayes.data.parquet_files import is_address, is_parquet
 from corebayes.files.reading import check_regular, first_line
 from corebayes.formula.design import Design
-from corebayes.formula.rows import design_rows, rows_of, stored_design
+from corebayes.formula.rows import design_rows, in_units, rows_of, stored_design
 from corebayes.formula.tokens import shorten
 from corebayes.models import BUILT_IN, NormalPriorModel
 from corebayes.models.family import Family
@@ -39,6 +40,15 @@ class ModelOptions(NamedTuple):
     df: float | None = None
     dispersion: float | None = None
     group_sd: float | None = None
+    rows: Mapping[str, str | None] = {}
+    """Columns that a family has for its rows: trials, offset, exposure, event."""
+
+    def with_rows(self, features: list[str] | None) -> list[str] | None:
+        """The features, and these columns, which are read beside them."""
+        if features is None:
+            return None
+        named = [column for column in self.rows.values() if column is not None]
+        return [*features, *(column for column in named if column not in features)]
 
 
 class Columns(NamedTuple):
@@ -54,10 +64,12 @@ class Columns(NamedTuple):
     duplicates: str | None = None
     missing: str = "refuse"
     """What a formula does with missing values; a stored design knows it."""
+    unit: str | None = None
+    """The column whose rows enter together."""
 
     def named(self) -> dict[str, Any]:
         """The arguments of `open_rows`."""
-        names = ("target", "features", "counts", "on_bad", "duplicates")
+        names = ("target", "features", "counts", "on_bad", "duplicates", "unit")
         return {name: getattr(self, name) for name in names}
 
     def stored(self) -> dict[str, Any]:
@@ -103,6 +115,16 @@ def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) ->
             raise ValueError(f"--{option.replace('_', '-')} must be positive, got {value:g}")
         argument = constructor.flags[option]
         arguments[argument] = value**2 if argument == "cov" else value
+    known = {entry.name for entry in fields(constructor)}
+    for option, column in options.rows.items():
+        if column is None:
+            continue
+        if by_formula:
+            raise ValueError(f"--formula says it itself, {option}({column}): leave out --{option}")
+        if option not in known:
+            raise ValueError(f"--{option} means nothing to the {name} model: leave it out")
+        # Of an array without names it is the position.
+        arguments[option] = int(column) if column.isdecimal() else column
     return constructor(**arguments)
 
 
@@ -183,9 +205,8 @@ def _is_stored(name: str, value: Any) -> bool:
     """Whether a file may say this about its columns."""
     if name == "features":
         return isinstance(value, list) and all(isinstance(entry, str) for entry in value)  # pyright: ignore
-    return name in ("target", "counts", "on_bad", "formula", "duplicates") and isinstance(
-        value, str
-    )
+    names = ("target", "counts", "on_bad", "formula", "duplicates", "unit")
+    return name in names and isinstance(value, str)
 
 
 def split(names: str | None) -> list[str] | None:
@@ -234,9 +255,10 @@ def _read_formula(source: str, columns: Columns, memory: str | None) -> Rows:
     options = {"counts": columns.counts, "memory": memory}
 
     if columns.formula is not None:
-        return design_rows(columns.formula, table, missing=columns.missing, **options)
+        rows = design_rows(columns.formula, table, missing=columns.missing, **options)
+        return rows if columns.unit is None else in_units(rows, table, columns.unit)
     assert columns.design is not None
-    return rows_of(columns.design, table, **options)
+    return rows_of(columns.design, table, unit=columns.unit, **options)
 
 
 def read_table(source: str) -> Any:
@@ -269,7 +291,7 @@ def _read_csv(path: Path) -> Any:
 
 def _read_npz(path: Path, columns: Columns) -> Rows:
     """Arrays X and y; names of columns have no meaning there."""
-    for option in ("target", "features"):
+    for option in ("target", "features", "unit"):
         if getattr(columns, option) is not None:
             raise ValueError(f"--{option} is for tables; {path} has the arrays X and y")
     arrays = _load_numpy(path)

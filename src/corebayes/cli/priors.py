@@ -10,6 +10,13 @@ from typing import Any
 
 import corebayes as cb
 
+
+def _horseshoe(
+    global_scale: float = 1.0, slab_scale: float = 2.5, slab_df: float = 4.0
+) -> cb.Horseshoe:
+    return cb.Horseshoe(global_scale=global_scale, slab_scale=slab_scale, slab_df=slab_df)
+
+
 # What people write, in lower case without underscores, and what it is.
 KINDS: dict[str, Callable[..., Any]] = {
     "normal": cb.Normal,
@@ -18,6 +25,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "laplace": cb.DoubleExponential,
     "doubleexponential": cb.DoubleExponential,
     "flat": cb.Flat,
+    "horseshoe": _horseshoe,
     "halfnormal": cb.HalfNormal,
     "halfstudentt": cb.HalfStudentT,
     "halfcauchy": partial(cb.HalfStudentT, 1.0),

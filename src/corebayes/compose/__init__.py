@@ -2,7 +2,6 @@
 
 from corebayes.compose.merge import merge
 from corebayes.compose.refit import Refit, refit
-from corebayes.compose.unroll import unrolled
 from corebayes.compose.update import update
 
-__all__ = ["Refit", "merge", "refit", "unrolled", "update"]
+__all__ = ["Refit", "merge", "refit", "update"]

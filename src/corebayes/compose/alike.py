@@ -74,11 +74,18 @@ def _config_difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> st
         if name in ("priors", "settled"):
             # Default priors are on the scale of each one's own rows: those of the first are kept.
             value, other = without_defaults(value), without_defaults(theirs[name])
+        elif name == "terms":
+            value, other = _without_default_scales(value), _without_default_scales(theirs[name])
         else:
             other = theirs[name]
         if value != other:
             return f"{name} is {value!r:.200} in one and {other!r:.200} in the other"
     return None
+
+
+def _without_default_scales(terms: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Priors of group terms that nobody gave are on the scale of each one's own rows, too."""
+    return [{**term, "scale": None} if term.get("by_default") else dict(term) for term in terms]
 
 
 def _coding_difference(first: Coreset, second: Coreset) -> str | None:

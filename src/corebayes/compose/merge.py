@@ -9,7 +9,8 @@ from typing import Any, cast
 from corebayes.arguments import checked_positive
 from corebayes.compose.alike import check_alike, with_equal_units
 from corebayes.compose.named import named_sources
-from corebayes.compose.reduce import RESERVE_OF_A_MERGE, asked_for, reduce_union
+from corebayes.compose.new_groups import grown_size, with_all_groups
+from corebayes.compose.reduce import RESERVE_OF_A_MERGE, asked_for, check_of_rows, reduce_union
 from corebayes.compose.union import Union
 from corebayes.constructions import Construction
 from corebayes.coreset import Coreset, check_coreset
@@ -37,7 +38,8 @@ def merge(
 ) -> Coreset:
     """The coreset of several data sets, from the coresets of each: their rows never meet.
 
-    The model and the columns must be the same, with the same prior, which then counts once; of
+    The model and the columns must be the same (the groups of a mixed model need not, nor their
+    numbers in formulas), with the same prior, which then counts once; of
     default priors, which are on the scale of each one's rows, those of the first are kept. The rows
     of all are compressed together to `size` rows (the largest of theirs, unless another number or a
     `tol` is asked for); see `update` for `reserve` (six times
@@ -57,11 +59,12 @@ def merge(
     parts = _checked_coresets(coresets)
     labels = [f"coreset {k}" for k in range(len(parts))] if names is None else list(names)
     sources = named_sources(parts, names)
-    parts = with_equal_units(parts)
+    check_of_rows(parts)
+    given, parts = parts, with_all_groups(with_equal_units(parts))
     check_alike(parts, labels)
     asked = asked_for(
         parts[0].model,
-        max(part.size for part in parts),
+        max(grown_size(part, parts[0].model) for part in given),
         size=size,
         tol=tol,
         reserve=reserve,

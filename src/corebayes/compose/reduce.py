@@ -15,7 +15,7 @@ too, so that what adds up is of a smaller order, and the coreset is chosen from 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -31,11 +31,12 @@ from corebayes.certify.measure import measure
 from corebayes.certify.steps import Step, certified_step, moved, passed_steps
 from corebayes.checkpoint import check_folder
 from corebayes.compose.union import Union, checked
-from corebayes.constructions import AnnealedSparseVI, Construction
-from corebayes.coreset import Coreset
+from corebayes.constructions import AnnealedSparseVI, Construction, default_construction
+from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.coreset.sources import stored_sources
 from corebayes.data.joined import joined_fingerprint
 from corebayes.deadline import TimeLimit
+from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.rows import Rows
 from corebayes.samplers.exact import is_conjugate
@@ -98,7 +99,7 @@ def asked_for(
         check_around(around, tol=tol)
     checked_whole("draws", draws, 100)
     check_folder(checkpoint)
-    method = method or AnnealedSparseVI()
+    method = method or default_construction(model)
     check_method(method)
     return Reduction(
         size=wanted,
@@ -112,6 +113,15 @@ def asked_for(
         rows=rows,
         around=around,
     )
+
+
+def check_of_rows(coresets: Sequence[Coreset]) -> None:
+    """Whole groups stand for a posterior of φ in which their effects are integrated out."""
+    if any(isinstance(coreset, GroupCoreset) for coreset in coresets):
+        raise ValueError(
+            "a coreset of whole groups cannot go together with others: update or merge coresets of "
+            "rows, then choose_groups from what comes of it"
+        )
 
 
 def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress) -> Coreset:
@@ -131,13 +141,17 @@ def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress
         pilot = reserve = run.state.points
     run, reason = _run(problem, asked, limit, "coreset", asked.size, pilot, bar)
     built = run.coreset(run.state.points, reason)
+    if reserve is not None and reserve.size <= built.size:
+        # No finer than what was asked for.
+        reserve = None
     return _composed(union, asked, built, reserve, problem)
 
 
 def _pilot(union: Union, asked: Reduction, limit: TimeLimit) -> WeightedPoints:
     """The stand-ins and, for the new rows, a coreset of these alone: near the posterior of all."""
     old = union.stand_ins
-    if union.new is None:
+    if union.new is None or is_structured(union.model):
+        # The posterior of structured models is found from all rows, without a pilot.
         return old
     dim, rows = union.model.dim, union.new.using(**asked.rows)
     problem = Problem(union.model, checked(union.model, rows))
@@ -146,6 +160,12 @@ def _pilot(union: Union, asked: Reduction, limit: TimeLimit) -> WeightedPoints:
     found = run.state.points
     plain = Block(found.rows.fields)
     return old.append(WeightedPoints(found.indices + old.size, plain, found.weights))
+
+
+def _finest(model: Model) -> Construction:
+    """What makes a reserve: all that can be matched."""
+    found = default_construction(model)
+    return replace(found, tolerance=FINE) if isinstance(found, AnnealedSparseVI) else found
 
 
 def _run(
@@ -159,7 +179,7 @@ def _run(
 ) -> tuple[Run, str]:
     """One construction, with a journal of its own; only the last may be interrupted."""
     last = stage == "coreset"
-    method = asked.method if last else AnnealedSparseVI(tolerance=FINE)
+    method = asked.method if last else _finest(problem.model)
     if asked.around is not None:
         check_columns(asked.around, problem.data, problem.model)
         method = around_pilot(method, asked.around, problem, size)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 from corebayes.arguments import checked_positive
 from corebayes.compose.alike import check_new_rows, units_as_long, with_equal_units
 from corebayes.compose.named import named_sources, with_new_source
-from corebayes.compose.reduce import asked_for, reduce_union
+from corebayes.compose.new_groups import grown_size, with_groups_of_rows, with_groups_of_table
+from corebayes.compose.reduce import asked_for, check_of_rows, reduce_union
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import Construction
 from corebayes.coreset import Coreset, check_coreset
@@ -48,8 +50,9 @@ def update(
 
     The old coreset's rows count as often as their weights say, and are compressed together with
     the new rows to `size` rows (as many as before, unless another number or a `tol` against that
-    union is asked for). Its model stays as it is, prior included. Cost: that of building from the
-    new rows; nothing in the number of old ones.
+    union is asked for). Its model stays as it is, prior included; a mixed one gets the groups that
+    are new, and as many rows for each as the others have. Cost: that of building from the new rows;
+    nothing in the number of old ones.
 
     Every reduction misses a little, and what is missed adds up. So that it stays small, a `reserve`
     of more rows (three times `size` by default; 0 for none) is kept beside the coreset, and the
@@ -67,6 +70,8 @@ def update(
             "the coreset has learned rows, which have no place in a table that goes on with new "
             "ones: update from a coreset of real rows, or merge coresets of learned rows"
         )
+    before, max_time = coreset, checked_positive("max_time", max_time)
+    check_of_rows([coreset])
     asked = asked_for(
         coreset.model,
         coreset.size,
@@ -80,8 +85,9 @@ def update(
         checkpoint=checkpoint,
         rows={"memory": memory, "executor": executor},
     )
-    max_time = checked_positive("max_time", max_time)
     with one_blas_thread(), time_limit(max_time) as limit:
+        if target is None and features is None:
+            coreset = with_groups_of_table(coreset, new_rows)
         rows = as_built(
             coreset,
             new_rows,
@@ -96,6 +102,9 @@ def update(
         longest = rows.template.fields[COUNT].shape[1] if COUNT in rows.template.fields else 0
         (coreset,) = with_equal_units([coreset], longest)
         check_new_rows(coreset, rows)
+        coreset = with_groups_of_rows(coreset, rows)
+        if size is None and tol is None:
+            asked = replace(asked, size=grown_size(before, coreset.model))
         # Here, where rows still have the numbers that the caller knows.
         checked(coreset.model, rows)
         sources = with_new_source(named_sources([coreset], None), name, rows)

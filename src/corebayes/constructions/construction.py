@@ -32,6 +32,8 @@ class Info(NamedTuple):
     """KL(π_w ‖ π) after the step as the construction sees it, if it does."""
     done: str | None = None
     """Why nothing is left to do, in words; None to go on."""
+    warning: str | None = None
+    """What whoever takes this coreset should know."""
 
 
 class Style(NamedTuple):

@@ -39,6 +39,7 @@ from corebayes.constructions.grouped_draws import (
     sees_more,
     worth_more,
 )
+from corebayes.constructions.proper_pilot import proper
 from corebayes.models.structure import StructuredModel, is_structured
 from corebayes.problem import Problem
 from corebayes.tangent.arrow.pool import GroupLook
@@ -127,7 +128,7 @@ class GroupedPursuit(Construction):
         seen = np.bincount(groups, weights, minlength=look.counts.size)
         weights = weights * (look.counts / np.maximum(seen, 1e-300))[groups]
         pilot = fit(
-            fitting,
+            proper(fitting, model, pool.rows),
             fitting.start(np.zeros(model.dim)),
             lambda q: sums_in_parts(model, fitting.layout, q, pool.rows, weights),
             tolerance=PILOT_SETTLED,

@@ -5,13 +5,16 @@ from corebayes.coreset.coreset import Coreset, check_coreset
 from corebayes.coreset.files import CorruptFile
 from corebayes.coreset.group_coreset import GroupCoreset, grouped
 from corebayes.coreset.loading import load
+from corebayes.coreset.unrolled import as_rows, unrolled
 
 __all__ = [
     "Coreset",
     "CorruptFile",
     "GroupCoreset",
+    "as_rows",
     "check_coreset",
     "grouped",
     "has_learned_rows",
     "load",
+    "unrolled",
 ]

@@ -47,6 +47,11 @@ class Coreset:
         return self.rows
 
     @property
+    def noun(self) -> str:
+        """What the numbers count: rows, or units of several rows."""
+        return "rows" if self.provenance.get("unit") is None else "units"
+
+    @property
     def size(self) -> int:
         return int(self.indices.size)
 
@@ -76,7 +81,8 @@ class Coreset:
 
     def __repr__(self) -> str:
         name = title_of(self.model)
-        return f"Coreset({self.size} of {self.num_rows:,} rows, {name}; stopped: {self.reason})"
+        what = f"{self.size} of {self.num_rows:,} {self.noun}"
+        return f"Coreset({what}, {name}; stopped: {self.reason})"
 
     def to_frame(self) -> Any:
         """A pandas frame: `row_id` (numbered from 0), `weight`, and the columns of the rows, which

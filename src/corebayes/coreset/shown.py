@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from corebayes.data import layout
 from corebayes.data.units import COUNT, ROW
 from corebayes.files.markup import Markup, element, notebook, plain_table
+from corebayes.models.prior_table import title_of
 from corebayes.types import Array
 
 # Lines of a notebook's table, and columns beside row and weight.
@@ -125,7 +126,7 @@ def to_html(coreset: Any) -> str:
         more = f"{left:,} more rows" if left > 0 else ""
         wide = f"{len(columns) - len(names):,} more columns" if len(columns) > len(names) else ""
         parts.append(element("p", " and ".join(filter(None, (more, wide)))))
-    title = f"{coreset.size:,} of {coreset.num_rows:,} rows, {type(coreset.model).__name__}"
+    title = f"{coreset.size:,} of {coreset.num_rows:,} {coreset.noun}, {title_of(coreset.model)}"
     return notebook(title, element("p", f"stopped: {coreset.reason or 'unknown'}"), *parts)
 
 

@@ -19,6 +19,7 @@ from corebayes.data.arrays import COPIES_OF_A_PART, ArrayData, concatenated, row
 from corebayes.data.checks import Checking, conclude
 from corebayes.data.columns import find
 from corebayes.data.table import Table, Tally
+from corebayes.data.unit_labels import UnitLabels, labels_of_array
 from corebayes.types import Array, Block, Indices
 
 # Fields that a block of units has beside those of its rows: how often each row counts, zero where
@@ -38,7 +39,7 @@ class UnitTable:
     """Their numbers in the table that was opened."""
     starts: Indices
     """Where each unit begins, and the end."""
-    labels: Array
+    labels: Any
     """What the units are called in their column."""
     length: int
     """Places of a unit: at least the rows of the longest."""
@@ -64,6 +65,11 @@ class UnitTable:
     @property
     def target_name(self) -> str:
         return self.flat.target_name
+
+    @property
+    def design(self) -> Any:
+        """How a formula made the columns of the rows."""
+        return self.flat.design
 
     @property
     def template(self) -> Block:
@@ -136,7 +142,7 @@ def padded(fields: Mapping[str, Array], length: int) -> dict[str, Array]:
 
 
 def open_units(table: Table, unit: Any, *, on_bad: str, tally: Tally) -> UnitTable:
-    """The units of a table by a column of X, by a field, or by an array with a number for each row.
+    """The units of a table by a column of X, by a field, or by a value or label for each row.
 
     Bad rows, and units of which no row counts, are left out. Memory: all rows.
     """
@@ -152,48 +158,57 @@ def open_units(table: Table, unit: Any, *, on_bad: str, tally: Tally) -> UnitTab
     bad = conclude(found, on_bad)
     numbers = np.concatenate([piece for piece, _ in pieces])
     rows = usable(concatenated([block for _, block in pieces]), bad)
-    names, fields, units, name = _split(rows, table.column_names, unit)
+    labels = None
+    if isinstance(unit, str):
+        names, fields, units = _split(rows, table.column_names, unit)
+        name = unit
+    else:
+        names, fields = table.column_names, dict(rows.fields)
+        units, labels, name = _labelled(unit, len(rows))
     kept = np.flatnonzero(rows.multiplicity() > 0.0)
     order = kept[np.argsort(units[kept], kind="stable")]
-    labels, starts = np.unique(units[order], return_index=True)
+    used, starts = np.unique(units[order], return_index=True)
     ends = np.append(starts, order.size).astype(np.int64)
     flat = ArrayData(
         fields={key: np.ascontiguousarray(values[order]) for key, values in fields.items()},
         counts=None if rows.counts is None else np.ascontiguousarray(rows.counts[order]),
         column_names=names,
         target_name=table.target_name,
+        design=getattr(table, "design", None),
     )
     return UnitTable(
         flat=flat,
         numbers=numbers[order],
         starts=ends,
-        labels=labels,
+        labels=used if labels is None else labels[used],
         length=int(np.diff(ends).max()),
         unit_name=name,
         original_rows=table.num_rows,
     )
 
 
+def _labelled(unit: Any, num_rows: int) -> UnitLabels:
+    found = unit if isinstance(unit, UnitLabels) else labels_of_array(unit)
+    if found.numbers.shape != (num_rows,):
+        shape = np.shape(found.numbers if isinstance(unit, UnitLabels) else unit)
+        raise ValueError(
+            f"unit must be a column, or one value for each of the {num_rows:,} rows, "
+            f"got the shape {shape}"
+        )
+    return found
+
+
 def _split(
-    rows: Block, column_names: tuple[str, ...], unit: Any
-) -> tuple[tuple[str, ...], dict[str, Array], Array, str]:
-    """Names and fields without the units, the unit of every row, and what that column is called."""
+    rows: Block, column_names: tuple[str, ...], unit: str
+) -> tuple[tuple[str, ...], dict[str, Array], Array]:
+    """Names and fields without the units, and the unit of every row."""
     fields = dict(rows.fields)
-    if not isinstance(unit, str):
-        units = np.asarray(unit)
-        if units.shape != (len(rows),):
-            raise ValueError(
-                f"unit must be a column, or one value for each of the {len(rows):,} rows, "
-                f"got the shape {units.shape}"
-            )
-        numbered = np.unique(units, return_inverse=True)[1].ravel()
-        return column_names, fields, numbered.astype(np.float64), "unit"
     if unit in fields and fields[unit].ndim == 1 and unit != "y":
-        return column_names, fields, fields.pop(unit), unit
+        return column_names, fields, fields.pop(unit)
     place = find(unit, column_names, "unit")
     others = [k for k in range(len(column_names)) if k != place]
     if not others:
         raise ValueError(f"unit: column {unit!r} is the only one of X")
     units = fields["X"][:, place]
     fields["X"] = np.ascontiguousarray(fields["X"][:, others])
-    return tuple(column_names[k] for k in others), fields, units, unit
+    return tuple(column_names[k] for k in others), fields, units

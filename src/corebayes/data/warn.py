@@ -10,6 +10,10 @@ class ToleranceWarning(UserWarning):
     """A coreset was not certified at the `tol` that was asked for."""
 
 
+class ModeWarning(UserWarning):
+    """The modes of a coreset's posterior do not have the masses of those of all rows."""
+
+
 def warn(message: str, category: type[UserWarning] = UserWarning) -> None:
     """Warn at the first frame that is not of this package."""
     level, frame = 1, sys._getframe()  # pyright: ignore[reportPrivateUsage]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from corebayes.data.parquet_files import (
     parquet_shape,
     read_parquet,
 )
+from corebayes.data.unit_labels import labels_of_column
 from corebayes.data.warn import warn
 from corebayes.formula.columns import Missing, complete, open_frame, read
 from corebayes.formula.design import Design, look
@@ -62,9 +63,13 @@ def design_rows(
     return _rows(design, columns, source, counts, **options)
 
 
-def rows_of(design: Design, source: Any, *, counts: Any = None, **options: Any) -> Rows:
+def rows_of(
+    design: Design, source: Any, *, counts: Any = None, unit: Any = None, **options: Any
+) -> Rows:
     """The rows of a frame or of Parquet files as the design has them; `options` are those of
     `open_rows`."""
+    if unit is not None:
+        return in_units(rows_of(design, source, counts=counts, **options), source, unit)
     files = is_parquet(source)
     if files and not is_small(source):
         return _opened(design_files(design, source, counts=counts), options)
@@ -92,6 +97,17 @@ def _say(design: Design, gaps: Missing | None) -> None:
     say("target", describe_target(design), formula=design.formula)
     if gaps is not None:
         warn(f"{int(gaps.rows.sum()):,} rows with missing values are left out: {gaps.words()}")
+
+
+def in_units(rows: Rows, frame: Any, unit: Any) -> Rows:
+    """The rows of a frame with all of one unit as one, by a column of the frame or an array."""
+    labels = labels_of_column(frame, unit) if isinstance(unit, str) else unit
+    if rows.design is not None and design_from_data(rows.design).groups:
+        raise ValueError(
+            "unit is for rows that are independent: of a formula with group terms whole groups "
+            'are kept by build(..., unit="group")'
+        )
+    return open_rows(rows, unit=labels)
 
 
 def describe_target(design: Design) -> str:
@@ -135,7 +151,7 @@ def stored_design(coreset: Coreset) -> Design | None:
         return None
     design = design_from_data(data)
     rows = coreset.data_rows
-    if "X" not in rows.fields or rows.X.shape[1:] != (len(design.column_names),):
+    if "X" not in rows.fields or rows.X.shape[-1:] != (len(design.column_names),):
         raise ValueError("the stored design cannot be used: its columns are not the coreset's")
     return design
 
@@ -146,24 +162,42 @@ def as_built(
     """`open_rows`, but a table becomes the columns of the coreset's formula, or has those that the
     coreset was built from, without being told again."""
     named = columns["target"] is not None or columns["features"] is not None
+    if not named and _are_several(source):
+        each = [as_built(coreset, one, **columns) for one in source]
+        return open_rows(each, memory=memory, executor=executor)
+    unit = coreset.provenance.get("unit")
     framed = not named and (frames.as_frame(source) is not None or is_parquet(source))
     if framed and coreset.provenance.get("design") is not None:
         design = stored_design(coreset)
         assert design is not None
         counts = columns["counts"]
-        return rows_of(design, source, counts=counts, memory=memory, executor=executor)
+        return rows_of(design, source, counts=counts, unit=unit, memory=memory, executor=executor)
     if framed:
         columns = _known_columns(coreset, columns)
+    elif is_parquet(source) or frames.as_frame(source) is not None:
+        columns = {**columns, "unit": unit}
     return open_rows(source, memory=memory, executor=executor, **columns)
+
+
+def _are_several(source: Any) -> bool:
+    """Tables in a list, one below the other, perhaps with others that are open already."""
+    if not isinstance(source, list):
+        return False
+    given = cast("list[Any]", source)
+    framed = [frames.as_frame(one) is not None for one in given]
+    opened = [isinstance(one, Rows) or is_parquet(one) for one in given]
+    return any(framed) and all(a or b for a, b in zip(framed, opened, strict=True))
 
 
 def _known_columns(coreset: Coreset, columns: dict[str, Any]) -> dict[str, Any]:
     """The names that the coreset kept, where it has kept some."""
     known = coreset.provenance
     names = known.get("column_names")
-    if not names or known.get("unit") is not None:
+    if not names:
         return columns
     found = {**columns, "features": list(names)}
+    if known.get("unit") is not None:
+        found["unit"] = str(known["unit"])
     if "y" in coreset.rows.fields:
         found["target"] = str(known.get("target_name") or "y")
     if columns.get("counts") is None and known.get("counts_name") is not None:

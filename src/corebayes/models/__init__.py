@@ -19,6 +19,7 @@ from corebayes.models.gamma import GammaRegression as GammaRegression
 from corebayes.models.gaussian import GaussianMean as GaussianMean
 from corebayes.models.glm import GLM as GLM
 from corebayes.models.groups import GroupTerm as GroupTerm
+from corebayes.models.horseshoe import Horseshoe as Horseshoe
 from corebayes.models.hurdle import (
     HurdleNegativeBinomialRegression as HurdleNegativeBinomialRegression,
 )

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from corebayes.models.compiling import call
+from corebayes.models.compiling import float64 as float64
 from corebayes.types import Array, Block
 
 SMALLEST, LARGE = 32, 1024
@@ -61,15 +62,13 @@ def jax_derivatives(
     def of_rows(function: Any) -> Callable[[Array, Block, Array], Array]:
         def evaluate(theta: Array, block: Block, weights: Array) -> Array:
             fields, filled = padded(block, weights)
-            with float64():
-                return np.asarray(function(theta, fields, filled), dtype=np.float64)
+            return np.asarray(call(function, theta, fields, filled), dtype=np.float64)
 
         return evaluate
 
     def of_prior(function: Any) -> Callable[[Array], Array]:
         def evaluate(theta: Array) -> Array:
-            with float64():
-                return np.asarray(function(theta), dtype=np.float64)
+            return np.asarray(call(function, theta), dtype=np.float64)
 
         return evaluate
 
@@ -102,12 +101,6 @@ def _of_draws(log_likelihood: Callable[[Any, Block], Any], block: Block) -> Call
         return log_likelihood(draws, block)
 
     return evaluate
-
-
-def float64() -> AbstractContextManager[Any]:
-    """JAX in float64 in this thread until the block ends, whatever the user's JAX is set to."""
-    jax: Any = sys.modules["jax"]
-    return jax.enable_x64(True)
 
 
 def padded(block: Block, weights: Array) -> tuple[dict[str, Array], Array]:

@@ -2,7 +2,7 @@
 
     z ↦ θ = (β, log σ, log τ, b), see `compiled_frame`;
     log π = Σ_i w_i ℓ(η_i, y_i; σ) + log N(β) + log p(log σ)
-            + Σ_v [log p(v) + Σ log N(b; 0, e^{2v})]
+            + Σ_v [log p(v) + Σ log N(b; 0, e^{2v})] + priors that are not Normal
 
 and log |dθ/dz|; the gradient goes the same way back. Cost of a call: M·(p + effects of a row)
 flops, M potentials and slopes, and the coordinates.
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corebayes.models import compiled_frame
+from corebayes.models import compiled_frame, compiled_prior
 from corebayes.models.compiled import OPTIONS, Kernel, compiled_once
 from corebayes.models.compiled_density import c_density
 from corebayes.models.compiled_frame import (
@@ -30,16 +30,20 @@ from corebayes.models.compiled_frame import (
     wide_backward,
     wide_forward,
 )
+from corebayes.models.compiled_prior import (
+    FORM,
+    SCALE,
+    fixed_prior,
+    form_slope,
+    form_value,
+    further_priors,
+    scales_prior,
+)
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.types import Array, Indices
 
 # Counts, the family's constants and the prior's height come first: see `MixedRows.packed`.
-HEAD = 13
-# A prior of a scale is so many numbers.
-FORM = 6
-# The same and, for a scale of effects, its place and the number of its effects.
-SCALE = FORM + 2
-LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+HEAD = 14
 
 
 class MixedRows(NamedTuple):
@@ -63,6 +67,8 @@ class MixedRows(NamedTuple):
     """The log density of the fixed effects' prior at its mean."""
     scales: tuple[tuple[ScalePrior, int, Indices], ...]
     """Priors of v, where v is in θ, and its effects."""
+    further: Array
+    """Priors of coefficients that are not Normal; see `compiled_prior.packed_further`."""
     wide_positions: Indices
     wide_mean: Array
     own_positions: Indices
@@ -83,10 +89,10 @@ class MixedRows(NamedTuple):
         counts = len(self.scales), sum(map(len, effects)), len(self.wide)
         scales = [[*prior.form, place, effects.size] for prior, place, effects in self.scales]
         parts: tuple[Any, ...] = (
-            [*sizes, *counts, place, p0, p1, self.height],
+            [*sizes, *counts, place, p0, p1, self.height, self.further.size],
             *(self.targets, self.weights, self.design.T, self.design),
             *(self.positions, self.columns, self.prior_mean, self.prior_precision, form),
-            *(np.array(scales), *effects),
+            *(np.array(scales), *effects, self.further),
             *(self.wide_positions, self.wide_mean, self.own_positions, self.own_mean),
             *(numbers for block in self.own for numbers in block.packed()),
             *(numbers for block in self.wide for numbers in block.packed()),
@@ -100,55 +106,7 @@ def mixed_density_address(kernel: Kernel, slope_kernel: Kernel) -> int:
     return compiled_once("mixed_density", kernels, _make_density, c_density).address
 
 
-def _form_value(form: Array, u: float) -> float:
-    """log p(u) of a scale's prior; see `ScaleForm`."""
-    x = form[3] * u - form[4]
-    if form[5] == 0.0:
-        return form[0] + form[1] * u - form[2] * math.exp(x)
-    return form[0] + form[1] * u - form[2] * (max(x, 0.0) + math.log1p(math.exp(-abs(x))))
-
-
-def _form_slope(form: Array, u: float) -> float:
-    x = form[3] * u - form[4]
-    if form[5] == 0.0:
-        return form[1] - form[2] * form[3] * math.exp(x)
-    return form[1] - form[2] * form[3] / (1.0 + math.exp(-x))
-
-
-def _fixed_prior(beta: Array, slope: Array, numbers: Array) -> float:
-    """−½ (β − μ)ᵀQ(β − μ), its slope added."""
-    p, total = beta.size, 0.0
-    for k in range(p):
-        bent = 0.0
-        row = numbers[p + k * p : p + (k + 1) * p]
-        for j in range(p):
-            bent += row[j] * (beta[j] - numbers[j])
-        total -= 0.5 * bent * (beta[k] - numbers[k])
-        slope[k] -= bent
-    return total
-
-
-def _scales_prior(theta: Array, slope: Array, scales: Array, num_scales: int) -> float:
-    """The prior of scales and effects, its slope added. The effects are behind the scales."""
-    at, total = num_scales * SCALE, 0.0
-    for j in range(num_scales):
-        form = scales[j * SCALE : j * SCALE + FORM]
-        place = int(scales[j * SCALE + FORM])
-        number = int(scales[j * SCALE + FORM + 1])
-        v = theta[place]
-        inverse, squares = math.exp(-v), 0.0
-        for i in range(at, at + number):
-            position = int(scales[i])
-            whitened = theta[position] * inverse
-            squares += whitened * whitened
-            slope[position] -= whitened * inverse
-        total += _form_value(form, v) - 0.5 * squares - number * (v + LOG_ROOT_2PI)
-        slope[place] += _form_slope(form, v) + squares - number
-        at += number
-    return total
-
-
-HELPERS = (_form_value, _form_slope, _fixed_prior, _scales_prior, *compiled_frame.HELPERS)
+HELPERS = (*compiled_prior.HELPERS, *compiled_frame.HELPERS)
 
 
 def _make_density(kernel: Kernel, slope_kernel: Kernel, checksum: int) -> Callable[..., int]:
@@ -157,10 +115,11 @@ def _make_density(kernel: Kernel, slope_kernel: Kernel, checksum: int) -> Callab
     for helper in HELPERS:
         extending.register_jitable(**OPTIONS)(helper)
     # numba keeps what it compiled as long as this file is the same, whatever the others are.
-    frames = zlib.crc32(Path(compiled_frame.__file__).read_bytes())
+    others = (compiled_frame, compiled_prior)
+    helpers = sum(zlib.crc32(Path(str(one.__file__)).read_bytes()) for one in others)
 
     def density(dim: int, z_: Any, gradient_: Any, value_: Any, data_: Any) -> int:
-        _ = checksum + frames
+        _ = checksum + helpers
         d = int(dim)
         z, gradient, value = carray(z_, d), carray(gradient_, d), carray(value_, 1)
         head = carray(data_, HEAD, np.float64)
@@ -175,7 +134,8 @@ def _make_density(kernel: Kernel, slope_kernel: Kernel, checksum: int) -> Callab
         at_prior = at_factors + touched * rows
         at_form = at_prior + p + p * p
         at_scales = at_form + FORM
-        at_wide = at_scales + num_scales * SCALE + num_effects
+        at_further = at_scales + num_scales * SCALE + num_effects
+        at_wide = at_further + int(head[13])
         at_own = at_wide + 2 * P
         at_own_blocks = at_own + 2 * groups * q
         at_blocks = at_own_blocks + q * (2 + groups * (2 + 2 * P + q))
@@ -183,7 +143,7 @@ def _make_density(kernel: Kernel, slope_kernel: Kernel, checksum: int) -> Callab
         longest = at_blocks + num_blocks * 2 + P * (3 + 2 * P)
         numbers = carray(data_, longest, np.float64)
         y, weights = numbers[HEAD : HEAD + rows], numbers[HEAD + rows : at_columns]
-        scales, own_blocks = numbers[at_scales:at_wide], numbers[at_own_blocks:at_blocks]
+        scales, own_blocks = numbers[at_scales:at_further], numbers[at_own_blocks:at_blocks]
         wide_mean, own_mean = numbers[at_wide + P : at_own], numbers[at_own + groups * q :]
         blocks = numbers[at_blocks:]
 
@@ -221,7 +181,7 @@ def _make_density(kernel: Kernel, slope_kernel: Kernel, checksum: int) -> Callab
         kernel(height, y, p0, p1, t, g)
         slope_kernel(pull, y, p0, p1, t, g)
 
-        total = head[12] + _fixed_prior(theta[:p], slope, numbers[at_prior:at_form])
+        total = head[12] + fixed_prior(theta[:p], slope, numbers[at_prior:at_form])
         of_constant = 0.0
         for i in range(rows):
             weight = weights[i]
@@ -239,9 +199,10 @@ def _make_density(kernel: Kernel, slope_kernel: Kernel, checksum: int) -> Callab
                 slope[int(positions[i])] += factors[i] * pull[i]
         if place >= 0:
             form = numbers[at_form:at_scales]
-            total += _form_value(form, constant)
-            slope[p] += of_constant + _form_slope(form, constant)
-        total += _scales_prior(theta, slope, scales, num_scales)
+            total += form_value(form, constant)
+            slope[p] += of_constant + form_slope(form, constant)
+        total += scales_prior(theta, slope, scales, num_scales)
+        total += further_priors(theta, slope, numbers[at_further:at_wide])
 
         of_wide, of_own = np.empty(P), np.empty(groups * q)
         for k in range(P):

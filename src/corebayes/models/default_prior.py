@@ -21,6 +21,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from corebayes.models.horseshoe import Horseshoe, Shrunk
 from corebayes.models.moments import Moments
 from corebayes.models.prior import Normal
 from corebayes.models.scale_prior import ScalePrior
@@ -55,18 +56,34 @@ def stated_priors(
     `given` is None, one prior for all, or a mapping from these names. A family of several linear
     predictors has as many coefficients for each column, those of the first predictor first.
     """
-    if given is not None and not isinstance(given, Mapping):
+    if given is not None and not isinstance(given, Mapping | Horseshoe):
         return StatedPriors(tuple(Stated(name, given, GIVEN) for name in names))
-    chosen: Mapping[str, Any] = {} if given is None else cast(Mapping[str, Any], given)
     if known is not None and set(names) <= set(known.names):
         # Fixed by the data that the model was bound to first.
         return known.of(names)
     width = len(moments.mean) - 2
     blocks = [names[start : start + width] for start in range(0, len(names), width)]
+    chosen = _chosen(given, blocks, moments)
     parts = [_from_moments(family, chosen, block, moments) for block in blocks]
     entries = tuple(entry for part, _ in parts for entry in part)
     centred = tuple(k * width + at for k, (_, at) in enumerate(parts) if at is not None)
     return StatedPriors(entries, centred, len(blocks))
+
+
+def _chosen(given: Any, blocks: Sequence[Sequence[str]], moments: Moments) -> Mapping[str, Any]:
+    """The given priors by name, horseshoes with numbers for what they leave to the rows."""
+    if given is None:
+        return {}
+    if isinstance(given, Horseshoe):
+        # Nobody shrinks an intercept to zero.
+        places = [k for k in range(len(blocks[0])) if k != _intercept(blocks[0], moments)]
+        given = {block[place]: given for block in blocks for place in places}
+    chosen = cast(Mapping[str, Any], given)
+    under = [one for one in chosen.values() if isinstance(one, Horseshoe)]
+    return {
+        name: one.for_rows(under.count(one), moments.count) if isinstance(one, Horseshoe) else one
+        for name, one in chosen.items()
+    }
 
 
 def _from_moments(
@@ -78,13 +95,15 @@ def _from_moments(
     intercept = _intercept(names, moments)
     entries, centred = list[Stated](), None
     for place, name in enumerate(names):
+        size = deviations[place] or abs(means[place])
         if name in chosen:
             prior, source = chosen[name], GIVEN
+            if isinstance(prior, Horseshoe):
+                prior = Shrunk(prior, _width(unit / WIDTH, size) if prior.scaled else 1.0)
         elif place == intercept:
             expected = family.predictor_of_mean(target, moments.count) - offset
             prior, source, centred = Normal(rounded(expected), _width(unit, 1.0)), DEFAULT, place
         else:
-            size = deviations[place] or abs(means[place])
             prior, source = Normal(0.0, _width(unit, size)), DEFAULT
         # What cannot be squared has no middle either.
         middle = means[place] if abs(means[place]) < LARGEST_MEAN else 0.0

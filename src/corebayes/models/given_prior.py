@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from corebayes.models.coefficient_prior import CoefficientPrior
+from corebayes.models.horseshoe import Horseshoe, Shrunk
 from corebayes.models.prior import Normal
 from corebayes.models.scale_prior import ScalePrior, scale_prior_from_config
 from corebayes.models.stated_prior import prior_config, prior_from_config
 
-OnePrior = Normal | CoefficientPrior | ScalePrior
-Given = Normal | CoefficientPrior | Mapping[str, OnePrior] | None
+OnePrior = Normal | CoefficientPrior | Horseshoe | ScalePrior
+Given = Normal | CoefficientPrior | Horseshoe | Mapping[str, OnePrior] | None
 
 
 def check_given(given: Any) -> None:
     """Refuse what is no prior."""
-    if given is None or isinstance(given, Normal | CoefficientPrior):
+    if given is None or isinstance(given, Normal | CoefficientPrior | Horseshoe):
         return
     if isinstance(given, ScalePrior):
         raise TypeError(f"prior is of coefficients, and {given!r} of a positive number: name it")
@@ -28,7 +29,7 @@ def check_given(given: Any) -> None:
     for name, one in cast(Mapping[Any, Any], given).items():
         if not isinstance(name, str):
             raise TypeError(f"prior by name needs names of parameters, got {name!r}")
-        if isinstance(one, CoefficientPrior | ScalePrior):
+        if isinstance(one, CoefficientPrior | Horseshoe | ScalePrior):
             continue
         if not isinstance(one, Normal):
             raise TypeError(f"prior of {name!r} must be one such as Normal(0, 2.5), got {one!r}")
@@ -53,7 +54,7 @@ def given_from_config(config: Any) -> Given:
     if "by name" in config:
         return {str(name): _from_config(one) for name, one in config["by name"].items()}
     if "kind" in config:
-        return prior_from_config(config)
+        return _whole(config)
     return Normal(**config)
 
 
@@ -66,7 +67,14 @@ def _config(prior: OnePrior) -> Any:
 def _from_config(config: Any) -> OnePrior:
     if "scale" in config and "kind" not in config:
         return scale_prior_from_config(config["scale"])
-    return prior_from_config(config)
+    return _whole(config)
+
+
+def _whole(config: Any) -> Normal | CoefficientPrior | Horseshoe:
+    prior = prior_from_config(config)
+    if isinstance(prior, Shrunk):
+        raise ValueError("a horseshoe that is given has no unit")
+    return prior
 
 
 def all_normal(given: Given) -> bool:

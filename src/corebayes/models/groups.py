@@ -31,6 +31,8 @@ class GroupTerm:
     effects: Sequence[str] = (ONE,)
     scale: ScalePrior | Sequence[ScalePrior] = field(default_factory=HalfNormal)
     labels: Sequence[Any] | None = None
+    by_default: bool = False
+    """Whether nobody gave `scale`, which is on the scale of some rows then."""
 
     def __post_init__(self) -> None:
         effects = (self.effects,) if isinstance(self.effects, str) else tuple(self.effects)
@@ -65,6 +67,7 @@ class GroupTerm:
             "effects": list(self.effects),
             "scale": [prior.config() for prior in self.scales],
             "labels": None if self.labels is None else list(self.labels),
+            **({"by_default": True} if self.by_default else {}),
         }
 
     @classmethod
@@ -75,6 +78,7 @@ class GroupTerm:
             effects=tuple(map(str, config["effects"])),
             scale=scale,
             labels=config["labels"],
+            by_default=bool(config.get("by_default", False)),
         )
 
 

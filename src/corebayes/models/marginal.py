@@ -57,6 +57,11 @@ class MarginalRegression:
                 f"({' + '.join(terms[0].effects)} | {terms[0].group}) has "
                 f"{len(terms[0].effects)}: leave some out, or build a coreset of rows"
             )
+        if self.mixed.horseshoes:
+            raise ValueError(
+                "groups cannot be units under a horseshoe prior: build a coreset of rows, or give "
+                "coefficients another prior"
+            )
         if len(self.mixed.family.linear) > 1:
             raise ValueError(
                 f"groups can be units with one linear predictor, and "

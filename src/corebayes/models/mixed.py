@@ -222,11 +222,12 @@ class MixedRegression(MixedDesign):
             for term in self.structure.terms
             for effect in range(term.num_effects)
         ]
-        scales = tuple(map(ScaledEffects, priors, self.structure.scales.tolist(), effects))
+        places = self.structure.scales[: len(priors)].tolist()
+        scales = tuple(map(ScaledEffects, priors, places, effects))
         learned = tuple(one.prior for one in self.constants)
         stated = self.known.stated
         others = () if stated is None else stated.others
-        return MixedPrior(self.dim, self.known.prior, learned, scales, others)
+        return MixedPrior(self.dim, self.known.prior, learned, scales, others, self.horseshoes)
 
     def log_prior(self, draws: Array) -> Array:
         return self.prior.log_density(draws)
@@ -251,6 +252,10 @@ class MixedRegression(MixedDesign):
                 places = effects.positions[:, number]
                 entries.append(Variable(f"{effect.called}_sigma", np.array(next(scales)), "exp"))
                 entries.append(Variable(effect.called, places, dims=axis))
+        entries += [
+            Variable(name, np.array(place), "exp")
+            for name, place in zip(self.horseshoe_names, scales, strict=True)
+        ]
         labels = zip(self.terms, self.group_labels, strict=True)
         axes = {f"{term.group}__factor_dim": own for term, own in labels}
         return Variables(tuple(entries), axes | self.family.shown_axes())

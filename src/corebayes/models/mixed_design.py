@@ -10,14 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.files.markup import model_html
-from corebayes.models.family import (
-    Column,
-    Constant,
-    Family,
-    Row,
-)
+from corebayes.models.family import Column, Constant, Family, Row
 from corebayes.models.given_prior import Given
 from corebayes.models.groups import ONE, GroupTerm, group_numbers
+from corebayes.models.horseshoe_prior import HorseshoePrior, horseshoe_names, horseshoe_priors
 from corebayes.models.learned_prior import given_learned, learned_priors
 from corebayes.models.mixed_statement import described, mixed_priors, mixed_statement
 from corebayes.models.prior import GaussianPrior
@@ -201,6 +197,7 @@ class MixedDesign:
     def structure(self) -> Structure:
         num_shared = self.num_fixed + len(self.constants)
         num_scales = sum(len(self.effects_of(term)) for term in self.terms)
+        num_scales += 2 * len(self.horseshoes)
         start, terms = num_shared + num_scales, list[Effects]()
         for term, values in zip(self.terms, self.known.values, strict=True):
             terms.append(Effects(term.group, start, values.size, len(self.effects_of(term))))
@@ -208,10 +205,23 @@ class MixedDesign:
         scales = np.arange(num_shared, num_shared + num_scales)
         return Structure(np.arange(num_shared), scales, tuple(terms))
 
+    @cached_property
+    def horseshoes(self) -> tuple[HorseshoePrior, ...]:
+        """Of coefficients; their τ and c are the last of the scales."""
+        stated = self.known.stated
+        if stated is None:
+            return ()
+        of_terms = sum(len(self.effects_of(term)) for term in self.terms)
+        return horseshoe_priors(stated.shares, self.num_fixed + len(self.constants) + of_terms)
+
+    @property
+    def horseshoe_names(self) -> list[str]:
+        return horseshoe_names(len(self.horseshoes))
+
     @property
     def dim(self) -> int:
-        last = self.structure.terms[-1:]
-        return last[0].start + last[0].size if last else self.structure.shared.size
+        shared, scales, terms = self.structure
+        return shared.size + scales.size + sum(term.size for term in terms)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -222,6 +232,7 @@ class MixedDesign:
         names = [*self.fixed_names, *(one.label for one in self.constants)]
         for term in self.terms:
             names.extend(f"log {effect.called}_sigma" for effect in self.effects_of(term))
+        names.extend(f"log {name}" for name in self.horseshoe_names)
         for term, labels in zip(self.terms, self.group_labels, strict=True):
             effects = self.effects_of(term)
             names.extend(f"{effect.called}[{label}]" for label in labels for effect in effects)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.models.horseshoe_prior import HorseshoePrior
 from corebayes.models.prior import GaussianPrior
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.models.stated_prior import PartialGaussian, Placed
@@ -42,6 +43,8 @@ class MixedPrior:
     scales: tuple[ScaledEffects, ...]
     others: tuple[Placed, ...] = ()
     """Priors of coefficients that are not Normal."""
+    horseshoes: tuple[HorseshoePrior, ...] = ()
+    """Priors of many coefficients, with a τ and a c² of their own."""
 
     def log_density(self, draws: Array) -> Array:
         result = self.fixed.log_density(draws[:, : self.fixed.dim])
@@ -55,6 +58,8 @@ class MixedPrior:
             with np.errstate(over="ignore", invalid="ignore"):
                 result += prior.log_density(v) - 0.5 * squares * np.exp(-2.0 * v)
             result -= effects.size * (v + 0.5 * LOG_2PI)
+        for horseshoe in self.horseshoes:
+            result += horseshoe.log_density(draws)
         return result
 
     def gradient(self, theta: Array) -> Array:
@@ -69,6 +74,8 @@ class MixedPrior:
             precision = np.exp(-2.0 * v)
             gradient[effects] = -precision * b
             gradient[place] = prior.gradient(v) + precision * (b @ b) - b.size
+        for horseshoe in self.horseshoes:
+            horseshoe.add_gradient(theta, gradient)
         return gradient
 
     def hessian(self, theta: Array) -> Array:
@@ -85,4 +92,6 @@ class MixedPrior:
             hessian[effects, effects] = -precision
             hessian[effects, place] = hessian[place, effects] = 2.0 * precision * b
             hessian[place, place] = prior.hessian(v) - 2.0 * precision * (b @ b)
+        for horseshoe in self.horseshoes:
+            horseshoe.add_hessian(theta, hessian)
         return hessian

@@ -51,6 +51,13 @@ def mixed_priors(model: Any) -> list[Row]:
             scale = f"{effect.called}_sigma"
             rows.append((scale, str(effect.prior), "given"))
             rows.append((effect.called, f"Normal(0, {scale}) for each {term.group}", ""))
+    priors = [
+        prior for one in model.horseshoes for prior in (one.horseshoe.tau, one.horseshoe.slab)
+    ]
+    rows += [
+        (name, str(prior), "given")
+        for name, prior in zip(model.horseshoe_names, priors, strict=True)
+    ]
     return rows
 
 

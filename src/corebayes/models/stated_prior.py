@@ -12,7 +12,7 @@ All Normal priors together are one Gaussian, with a precision that may be singul
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,6 +21,12 @@ import numpy as np
 
 from corebayes.models.coefficient_prior import CoefficientPrior, coefficient_prior_from_config
 from corebayes.models.covariance import Covariance
+from corebayes.models.horseshoe import (
+    Horseshoe,
+    Shrunk,
+    horseshoe_from_config,
+    is_horseshoe,
+)
 from corebayes.models.prior import GaussianPrior, Normal
 from corebayes.types import Array
 
@@ -32,8 +38,8 @@ class Stated(NamedTuple):
     """The prior of one coefficient."""
 
     name: str
-    prior: Normal | CoefficientPrior
-    """A Normal of one number, or another prior of one number."""
+    prior: Normal | CoefficientPrior | Shrunk
+    """A Normal of one number, another prior of one number, or a share of a horseshoe."""
     source: str
     """default or given."""
     column_mean: float = 0.0
@@ -84,9 +90,21 @@ class StatedPriors:
     def names(self) -> tuple[str, ...]:
         return tuple(entry.name for entry in self.entries)
 
+    @property
+    def shares(self) -> Iterator[tuple[int, Horseshoe, float]]:
+        """The coefficients under a horseshoe, with their units."""
+        for place, entry in enumerate(self.entries):
+            if isinstance(entry.prior, Shrunk):
+                yield place, entry.prior.of, entry.prior.unit
+
+    @property
+    def horseshoes(self) -> tuple[Horseshoe, ...]:
+        """Those that differ, in the order of their first coefficients."""
+        return tuple(dict.fromkeys(horseshoe for _, horseshoe, _ in self.shares))
+
     @cached_property
     def others(self) -> tuple[Placed, ...]:
-        """Those that are not Normal."""
+        """Those that are not Normal and of one coefficient alone."""
         return tuple(
             Placed(place, entry.prior)
             for place, entry in enumerate(self.entries)
@@ -109,7 +127,7 @@ class StatedPriors:
             whitening[place, place], middles[place] = 1.0 / sd, mean / sd
             if place in self.centred:
                 whitening[place] = self._columns(place) / sd
-        if not self.others:
+        if len(places) == dim:
             return self._proper(whitening, middles * deviations, deviations)
         rows, wanted = whitening[places], middles[places]
         # The mean of what is not Normal is anything: the precision is zero there.
@@ -172,7 +190,7 @@ class StatedPriors:
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> StatedPriors:
         entries = tuple(
-            Stated(str(name), prior_from_config(prior), str(source), float(mean))
+            Stated(str(name), _one_from_config(prior), str(source), float(mean))
             for name, prior, source, mean in config["entries"]
         )
         centred, many = tuple(map(int, config["centred"])), int(config["num_predictors"])
@@ -197,15 +215,26 @@ def normal_rows(
     ]
 
 
-def prior_config(prior: Normal | CoefficientPrior) -> dict[str, Any]:
+def prior_config(prior: Normal | CoefficientPrior | Horseshoe | Shrunk) -> dict[str, Any]:
     """The prior of one coefficient as JSON has it."""
     if isinstance(prior, Normal):
         return {"kind": Normal.__name__, **prior.config()}
     return prior.config()
 
 
-def prior_from_config(config: Mapping[str, Any]) -> Normal | CoefficientPrior:
+def prior_from_config(
+    config: Mapping[str, Any],
+) -> Normal | CoefficientPrior | Horseshoe | Shrunk:
     """The prior that gave `prior_config(prior)`."""
     if config.get("kind") == Normal.__name__:
         return Normal(config["mean"], config["sd_or_cov"])
+    if is_horseshoe(config):
+        return horseshoe_from_config(config)
     return coefficient_prior_from_config(config)
+
+
+def _one_from_config(config: Mapping[str, Any]) -> Normal | CoefficientPrior | Shrunk:
+    prior = prior_from_config(config)
+    if isinstance(prior, Horseshoe):
+        raise ValueError("a coefficient under a horseshoe has no unit")
+    return prior

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from corebayes.models.autodiff import float64
+from corebayes.models.compiling import call
 from corebayes.models.rescaling import Rescaling
 from corebayes.models.structure import Structure, StructuredModel, Touch
 from corebayes.types import Array, Block, Indices, Model
@@ -264,5 +264,4 @@ def _filled(values: Array, size: int) -> Array:
 
 
 def _call(kernel: Any, *arguments: Any) -> Any:
-    with float64():
-        return _jax().tree_util.tree_map(np.asarray, kernel(*arguments))
+    return _jax().tree_util.tree_map(np.asarray, call(kernel, *arguments))

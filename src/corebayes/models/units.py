@@ -53,6 +53,11 @@ class Units:
         return self.model.dim
 
     @property
+    def title(self) -> str:
+        """What people call the model within."""
+        return str(getattr(self.model, "title", type(self.model).__name__))
+
+    @property
     def parameter_names(self) -> tuple[str, ...]:
         return self.model.parameter_names
 

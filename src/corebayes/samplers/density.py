@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.models import compiled
-from corebayes.models.autodiff import float64, padded
+from corebayes.models.autodiff import padded
 from corebayes.models.base import NormalPriorModel
 from corebayes.models.compiled_density import WeightedRows, density_address
+from corebayes.models.compiling import call, float64
 from corebayes.models.glm import GLM
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array
@@ -139,7 +140,7 @@ def jax_density(log_density: Any, posterior: Posterior, frame: Frame) -> Callbac
         else:
             kernel, fixed = _jax_kernel(log_density, tree), jax.device_put(arrays)
         # Compiled here and not in a sampler's thread.
-        kernel(np.zeros(posterior.dim), *fixed)
+        call(kernel, np.zeros(posterior.dim), *fixed)
 
     def density(z: Array) -> tuple[float, Array]:
         with float64():

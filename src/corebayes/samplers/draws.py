@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from corebayes.samplers import convergence
 from corebayes.samplers.posterior import Posterior
-from corebayes.types import Array, Indices
+from corebayes.types import Array, Gaussian, Indices
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,6 +34,8 @@ class Draws:
     """k̂ of the ratios of π_w to what was proposed, where there are such."""
     acceptance: float | None = None
     """The share of proposals that were accepted, where there are proposals."""
+    modes: tuple[Gaussian, ...] = ()
+    """Fits of π_w where the draws lie, if that is in several places."""
     num_divergences: int = 0
     max_rhat: float = np.nan
     """The largest split-R̂ of the parameters, once `diagnosed`; 1 is agreement of the chains."""

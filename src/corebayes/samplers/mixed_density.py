@@ -15,6 +15,7 @@ import numpy as np
 
 from corebayes.models import compiled
 from corebayes.models.compiled_mixed import MixedRows, mixed_density_address
+from corebayes.models.compiled_prior import packed_further
 from corebayes.models.family import Jet
 from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE
@@ -30,22 +31,24 @@ def mixed_density(posterior: Posterior, frame: MixedFrame) -> MixedDensity | Poi
     model = posterior.model
     assert isinstance(model, MixedRegression)
     kernels = _kernels(model)
-    if kernels is None or not compiled.available():
+    further = packed_further(model.prior)
+    if kernels is None or further is None or not compiled.available():
         return MixedDensity(posterior, frame)
-    return Pointer(mixed_density_address(*kernels), _mixed_rows(posterior, frame).packed())
+    rows = _mixed_rows(posterior, frame, further)
+    return Pointer(mixed_density_address(*kernels), rows.packed())
 
 
 def _kernels(model: MixedRegression) -> tuple[compiled.Kernel, compiled.Kernel] | None:
     """Those of the family, where the compiled function has all that the model has."""
     family, learned = model.family, [one.name for one in model.constants]
-    if not isinstance(family, GLM) or family.row_columns or model.prior.others:
+    if not isinstance(family, GLM) or family.row_columns:
         return None
     if learned and not (family.location_family and learned == [family.learnable[0].name]):
         return None
     return family.density_kernels
 
 
-def _mixed_rows(posterior: Posterior, frame: MixedFrame) -> MixedRows:
+def _mixed_rows(posterior: Posterior, frame: MixedFrame, further: Array) -> MixedRows:
     model, rows = posterior.model, posterior.rows
     assert isinstance(model, MixedRegression)
     family, prior = model.family, model.fixed_prior
@@ -72,6 +75,7 @@ def _mixed_rows(posterior: Posterior, frame: MixedFrame) -> MixedRows:
         prior_precision=prior.precision,
         height=float(prior.log_density(prior.mean[None])[0]) + base,
         scales=model.prior.scales,
+        further=further,
         wide_positions=frame.layout.wide_positions,
         wide_mean=frame.wide_mean,
         own_positions=frame.layout.own_positions,

@@ -10,6 +10,9 @@ from scipy.linalg import lapack
 from corebayes.deadline import check_time
 from corebayes.types import Array, Gaussian
 
+# A rise by a smaller share of the value is none that can be seen.
+ROUND_OFF = 1e-16
+
 
 def newton(
     start: Array,
@@ -35,7 +38,11 @@ def newton(
         step = lapack.dpotrs(root, gradient, lower=1)[0]
         decrement = float(gradient @ step)
         if shifted or decrement > 0.25:
-            theta = theta + _line_search(theta, step, decrement, value) * step
+            share = _line_search(theta, step, decrement, value)
+            if share == 0.0:
+                # Nothing rises: the same step would be tried for ever.
+                break
+            theta = theta + share * step
         else:
             theta = theta + step
             # Below round-off the decrement only rattles: it stops falling before it is small.
@@ -62,10 +69,12 @@ def _cholesky(precision: Array) -> tuple[Array, bool]:
 def _line_search(
     theta: Array, step: Array, decrement: float, value: Callable[[Array], float]
 ) -> float:
-    """The largest 2⁻ᵏ with value(θ + 2⁻ᵏ step) ≥ value(θ) + 2⁻ᵏ decrement / 10."""
+    """The largest 2⁻ᵏ with value(θ + 2⁻ᵏ step) ≥ value(θ) + 2⁻ᵏ decrement / 10; zero if none."""
     base, share = value(theta), 1.0
     for _ in range(60):
         check_time()
+        if 0.1 * share * decrement <= ROUND_OFF * abs(base):
+            break
         if value(theta + share * step) >= base + 0.1 * share * decrement:
             return share
         share *= 0.5

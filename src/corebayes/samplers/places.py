@@ -12,8 +12,15 @@ from __future__ import annotations
 import numpy as np
 
 from corebayes.rows import Rows
+from corebayes.samplers.high_places import high_places, with_high_modes
 from corebayes.samplers.laplace import prior_fit
-from corebayes.samplers.mode_search import Mode, distinct_modes, find_mode, modes_of_particles
+from corebayes.samplers.mode_search import (
+    Mode,
+    distinct_modes,
+    find_mode,
+    find_modes,
+    modes_of_particles,
+)
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.tempering import Annealed, anneal
 from corebayes.types import Array, Model, Rng
@@ -42,6 +49,7 @@ def find_places(rng: Rng, model: Model, rows: Rows) -> Array:
         return np.empty((0, model.dim))
     sample, everything = subsample(rng, model, rows)
     modes = modes_of_particles(sample, spread(rng, sample)[1], most=most_fits(model))
+    modes = with_high_modes(sample, high_places(rng, sample), modes)
     if not everything and len(modes) > 1:
         sample, everything = subsample(rng, model, rows, RACE_ROWS)
         modes = distinct_modes(climbed(sample, modes))
@@ -51,6 +59,13 @@ def find_places(rng: Rng, model: Model, rows: Rows) -> Array:
     least = modes[0].log_mass - DEEP
     kept = zip(modes, errors, strict=True)
     return np.array([m.fit.mean for m, error in kept if m.log_mass + NUM_ERRORS * error > least])
+
+
+def modes_near(rng: Rng, model: Model, rows: Rows, places: Array) -> list[Mode]:
+    """The modes that these places lead to, on as many rows as modes are weighed on."""
+    if len(places) == 0:
+        return []
+    return distinct_modes(find_modes(subsample(rng, model, rows, RACE_ROWS)[0], places))
 
 
 def most_fits(model: Model) -> int:

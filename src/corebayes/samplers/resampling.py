@@ -16,7 +16,7 @@ from numpy.random import Generator
 from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.laplace import prior_fit
 from corebayes.samplers.mixture import mixture_draws
-from corebayes.samplers.mode_search import distinct_modes, find_modes
+from corebayes.samplers.mode_search import distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array
@@ -25,6 +25,8 @@ from corebayes.types import Array
 MAX_PARETO_K = 0.7
 # Modes of a density that is not log-concave are also looked for from draws of the prior.
 NUM_STARTS = 2
+# No draws would be left of modes with a smaller share, which Laplace's is not off by.
+NEGLIGIBLE = 1e-7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,8 @@ class Resampling:
             starts.extend(() if self.places is None else self.places)
         modes = distinct_modes(find_modes(posterior, starts))
         if modes:
+            shares = shares_of(modes)
+            modes = [mode for mode, own in zip(modes, shares, strict=True) if own > NEGLIGIBLE]
             # The ratios of a t to a Gaussian spread with the dimension, and less so for a t that
             # is more like one.
             degrees = max(5.0, float(model.dim))
@@ -65,5 +69,6 @@ class Resampling:
                     location=proposed.location,
                     independent=distinct,
                     how="importance resampling",
+                    modes=tuple(mode.fit for mode in modes) if len(modes) > 1 else (),
                 )
         return self.otherwise.draw(rng, posterior, num_draws, start)

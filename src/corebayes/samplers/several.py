@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from corebayes.samplers import cover
+from corebayes.samplers.high_places import high_places, with_high_modes
 from corebayes.samplers.independence import Pilot, try_proposal
 from corebayes.samplers.mode_search import modes_of_particles
 from corebayes.samplers.places import most_fits, spread
@@ -30,6 +31,8 @@ def pilot_of_all_modes(rng: Generator, posterior: Posterior) -> Pilot | None:
     if annealed is None:
         return None
     modes = modes_of_particles(posterior, starts, most=most_fits(posterior.model))
+    high = np.concatenate([*annealed.path, high_places(rng, posterior)])
+    modes = with_high_modes(posterior, high, modes)
     if not modes:
         return None
     covered = cover.cover(rng, posterior, modes, annealed.particles)

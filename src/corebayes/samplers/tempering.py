@@ -142,6 +142,7 @@ def _mixed(
     start = particles.draws
     clouds = fit_clouds(start)
     for step in range(min(LEAST_MOVES + MOVES_EACH * posterior.dim, MOST_MOVES)):
+        check_time()
         if clouds is None or step % 3 == 2:
             moved = _differences(rng, particles.draws)
             particles, _ = particles.moved_to(rng, posterior, wide, beta, moved, 0.0)

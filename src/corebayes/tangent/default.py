@@ -46,7 +46,7 @@ def default_geometry(
         return Arrow()
     if problem.model.log_concave:
         return _plain(problem, size or 0, OF_THE_POSTERIOR if exact_draws else OF_A_FIT)
-    of_all_modes = replace(OF_THE_POSTERIOR, places=problem.places)
+    of_all_modes = replace(OF_THE_POSTERIOR, places=problem.watched)
     return Guard(geometry=_plain(problem, size or 0, of_all_modes if exact_draws else OF_A_FIT))
 
 

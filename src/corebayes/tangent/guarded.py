@@ -5,8 +5,8 @@ outlier got a weight of 55,861. So two kinds of coordinates are added to those o
 and fitted with them:
 
     λ                              for every row: ties Σ_i w_i to Σ_n c_n
-    s_k (f_n(θ_k) − f_n(μ_w))      at modes of π and a few draws θ_k of the prior: the
-                                   log-likelihood far away
+    s_k (f_n(θ_k) − f_n(μ_w))      at modes of π, at those that earlier π_w had alone, and at a
+                                   few draws θ_k of the prior: the log-likelihood far away
 
 They are scaled so that an error of a tenth, in Σw or in the log-likelihood ratio at θ_k, weighs
 as much as an eighth of a nat: little beside what must be fitted near π_w, everything where that
@@ -149,10 +149,11 @@ class Guard(Geometry):
         prior = prior_fit(model, problem.no_points().rows)
         _, rows, counts = random_points(fixed, problem, SCALE_ROWS)
         modes = problem.places[:MOST_MODES]
+        strays = problem.watched[len(problem.places) :]
         wide = prior.draw(fixed, self.num_far)
         centre = modes[0] if len(modes) else inner.location
         wide = _pulled_in(model, rows, wide, centre)
-        far = np.vstack([modes, wide, inner.location])
+        far = np.vstack([modes, strays, wide, inner.location])
         with np.errstate(all="ignore"):
             sums = model.sum_potentials(far, rows, counts)
         sizes = np.abs(sums[:-1] - sums[-1]) * count / (counts.sum() or 1.0)

@@ -130,7 +130,8 @@ class HermiteSpace(RidgeAlgebra):
         """A step towards the Gaussian closest to the posterior with this total of the rows.
 
         With g = LᵀE∇ log π and P = −LᵀE∇² log π L it is N(μ + L P⁻¹g, L P⁻¹ Lᵀ); the second
-        number is how far that is in nats to second order, ½ gᵀP⁻¹g + ¼ ‖P − I‖². Cost: d³ flops.
+        number is how far that is in nats to second order, ½ gᵀP⁻¹g + ¼ ‖P − I‖²; infinite, with
+        no step, where P is not positive definite in floating point. Cost: d³ flops.
         """
         prior, dim = self.model.gaussian_prior, self.dim
         slopes, curvature = self._split(total.element)[:2]
@@ -138,7 +139,11 @@ class HermiteSpace(RidgeAlgebra):
         # g = Σ c_1 β − LᵀΛ(μ − μ_0),   P = LᵀΛL − Σ c_2 ββᵀ
         gradient = slopes - pull @ (self.location - prior.mean)
         precision = pull @ self.factor - ROOT_2 * curvature.reshape(dim, dim)
-        root: Array = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
+        try:
+            root: Array = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            # So wide that averages of an exponential link are beyond all numbers.
+            return Gaussian(self.location, self.factor), np.inf
         step = cho_solve((root, True), gradient)
         nearer = Gaussian(
             self.location + self.factor @ step,

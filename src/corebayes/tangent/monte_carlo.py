@@ -23,11 +23,13 @@ from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
+from corebayes.tangent.entropy import log_volume
 from corebayes.tangent.geometry import Geometry, LookCost
 from corebayes.types import (
     Array,
     Block,
     Estimate,
+    Gaussian,
     Indices,
     Model,
     Rng,
@@ -56,6 +58,8 @@ class MonteCarloSpace:
     model: Model
     draws: Array
     location: Array = field(default_factory=lambda: np.empty(0))
+    modes: tuple[Gaussian, ...] = ()
+    """Where the draws lie, if that is in several places."""
 
     @property
     def width(self) -> int:
@@ -115,11 +119,8 @@ class MonteCarloSpace:
 
     def free_energy(self, total: Total) -> float:
         """Entropy from the draws' covariance; infinite when there are too few draws for one."""
-        covariance = np.atleast_2d(np.cov(self.draws, rowvar=False, bias=True))
-        sign, log_determinant = np.linalg.slogdet(covariance)
-        if sign <= 0.0:
-            return np.inf
-        return float(-total.mean - self.model.log_prior(self.draws).mean() - 0.5 * log_determinant)
+        volume = log_volume(self.draws, self.modes)
+        return float(-total.mean - self.model.log_prior(self.draws).mean() - volume)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +151,7 @@ class MonteCarlo(Geometry):
         posterior = Posterior(problem.model, points.rows, points.weights)
         draws = sampler.draw(rng, posterior, self.num_draws, start)
         values = draws.equally_weighted(rng, self.num_draws)
-        return MonteCarloSpace(problem.model, values, draws.location)
+        return MonteCarloSpace(problem.model, values, draws.location, draws.modes)
 
     def kl(self, problem: Problem, space: MonteCarloSpace, residual: Array) -> Estimate:
         """½ Var_w r, the second-order KL, with the standard error of the sample variance."""

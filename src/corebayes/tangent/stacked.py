@@ -13,13 +13,14 @@ matched jointly, and whatever works in a tangent space works here. Cost: that of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from corebayes.data.narrowed import Narrowing
 from corebayes.models.glm import GLM
+from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
 from corebayes.tangent.default import default_geometry
@@ -38,11 +39,15 @@ from corebayes.types import (
 )
 
 
-class Seen(NamedTuple):
+@dataclass(frozen=True)
+class Seen:
     """A model, and what it sees of the rows."""
 
     model: Model
     narrowing: Narrowing
+    problem: Problem | None = field(default=None, repr=False)
+    """The model with the rows as it sees them, for what is looked up there: modes, and how high
+    potentials are far away."""
 
 
 class Layer(NamedTuple):
@@ -150,6 +155,14 @@ def _masked(values: Array, mask: Array | None) -> Array:
     return values if mask is None else values * mask
 
 
+def _first_place(seen: Seen) -> Array | None:
+    """The heaviest mode that is known of a model that may have several."""
+    if seen.problem is None or seen.model.log_concave or is_structured(seen.model):
+        return None
+    places = seen.problem.places
+    return places[0] if len(places) else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stacked(Geometry):
     """The tangent spaces of several bound models, stacked; `build(..., models=[…])` makes it."""
@@ -162,18 +175,19 @@ class Stacked(Geometry):
         self, rng: Rng, problem: Problem, points: WeightedPoints, start: Array | None = None
     ) -> StackedSpace:
         dims = [seen.model.dim for seen in self.models]
-        starts: list[Any] = [None] * len(dims)
-        if start is not None:
-            starts = np.split(start, np.cumsum(dims)[:-1])
+        if start is not None and start.size == sum(dims):
+            starts: list[Any] = np.split(start, np.cumsum(dims)[:-1])
+        else:
+            starts = [_first_place(seen) for seen in self.models]
         layers: list[Layer] = []
-        for (model, narrowing), begin in zip(self.models, starts, strict=True):
+        for seen, begin in zip(self.models, starts, strict=True):
+            narrowing = seen.narrowing
             mask = narrowing.mask(points.rows)
             weights = points.weights if mask is None else points.weights * mask
             rows = Block(narrowing.fields(points.rows))
-            theirs = Problem(model, problem.data)
-            # Of all potentials only those of the points are asked for here.
-            seen = WeightedPoints(points.indices, rows, weights).positive()
-            space = self._geometry(theirs).space(rng, theirs, seen, begin)
+            theirs = seen.problem or Problem(seen.model, problem.data)
+            weighted = WeightedPoints(points.indices, rows, weights).positive()
+            space = self._geometry(theirs).space(rng, theirs, weighted, begin)
             empty = space.combine(space.embed(rows.take(slice(0, 0))), np.empty(0))
             layers.append(Layer(space, empty.size, narrowing))
         return StackedSpace(tuple(layers))
@@ -182,11 +196,6 @@ class Stacked(Geometry):
         """Without statistics of all rows, which would be those of other columns."""
         if isinstance(problem.model, GLM) and is_conjugate(problem.model):
             return Hermite(order=2)
-        if not problem.model.log_concave:
-            raise ValueError(
-                f"{type(problem.model).__name__} has potentials that are not log-concave, and "
-                "those need guards that several models cannot share: build for one model at a time"
-            )
         return default_geometry(problem, self.size)
 
     def kl(self, problem: Problem, space: StackedSpace, residual: Array) -> Estimate:

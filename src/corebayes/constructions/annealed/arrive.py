@@ -91,7 +91,7 @@ def _settled(
         nearer, misfit = space.newton(total)
         if misfit <= SETTLED:
             return space, total, nearer
-        if not misfit <= SLOWEST * last:
+        if not (isfinite(misfit) and misfit <= SLOWEST * last):
             return None
         forecast = misfit * (misfit / last) ** 2 if isfinite(last) else misfit
         geometry = fine if forecast <= SURELY * SETTLED else rough

@@ -143,7 +143,7 @@ def last_info(view: View, state: Arrived, tolerance: float) -> Info:
     look, largest = state.answers[-1], state.goal.sizes[-1]
     kl = view.kl(look)
     if look.half_variance <= tolerance:
-        return Info(kl, "nothing is left to fit that the tangent space can see")
+        return Info(kl, f"{look.points.size} rows match all that is seen; more would not lower KL")
     if state.goal.open and largest < view.problem.data.num_rows:
         return Info(kl)
     return Info(kl, f"KL no longer falls at size {largest}")

@@ -4,8 +4,9 @@ A posterior far away cannot be seen from the tangent space at the prior. So the 
 the posterior of a subsample by temperature, with a generous pilot (`march`). Around π_pilot ≈ π the
 coreset is selected by pursuit, for all sizes at once (`choose`), its weights are moved by natural
 gradient and its points selected again from π_w, where that lowers KL (`polish`). Coresets that must
-stay far from π, few points for many parameters, are also grown row by row (`grow`). What half or
-twice of a constant would change is measured by `benchmarks.annealed_constants`.
+stay far from π, few points for many parameters, are also grown row by row (`grow`). Where π_w may
+have modes of its own they are looked for (`stray`). What half or twice of a constant would change
+is measured by `benchmarks.annealed_constants`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from corebayes.constructions.annealed import choose, grow, march, polish
+from corebayes.constructions.annealed import choose, grow, march, polish, stray
 from corebayes.constructions.annealed.view import Goal, View, num_quadratics
 from corebayes.constructions.construction import Construction, Info, Style
 from corebayes.problem import Problem
@@ -23,7 +24,7 @@ from corebayes.types import Rng, WeightedPoints
 from corebayes.weights.natural_gradient import NaturalGradient
 from corebayes.weights.pursuit import NOTHING_LEFT
 
-State = march.March | choose.Choose | polish.Polish | grow.Grow | grow.Arrived
+State = march.March | choose.Choose | polish.Polish | grow.Grow | stray.Settle | grow.Arrived
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +99,13 @@ class AnnealedSparseVI(Construction):
             case choose.Choose():
                 return choose.step(view, state, self.pilot_size)
             case polish.Polish():
-                return polish.step(view, state, polisher)
+                return stray.settling(view, *polish.step(view, state, polisher))
             case grow.Grow():
-                return grow.step(view, state, self.tolerance)
+                return stray.settling(view, *grow.step(view, state, self.tolerance))
+            case stray.Settle():
+                return stray.step(view, state, polisher)
             case grow.Arrived():
-                return polish.enlarge(view, state, polisher)
+                return stray.settling(view, *polish.enlarge(view, state, polisher))
 
     def _view(self, rng: Rng, problem: Problem, goal: Goal) -> View:
         geometry = self.geometry or goal.geometry

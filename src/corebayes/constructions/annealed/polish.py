@@ -72,10 +72,10 @@ def step(view: View, state: Polish, polisher: Polisher) -> tuple[Polish | Grow |
     rehearsal = _rehearsal(view, state, points)
     if rehearsal is not None:
         rough = rehearsal.look(points, state.look)
-        points = _improved(view, rehearsal, state, rough, size, polisher, scan=False).points
+        points = improved(view, rehearsal, state.look, rough, size, polisher, scan=False).points
     last = number == len(goal.sizes) - 1
     best = view.look(points, state.look)
-    best = _improved(view, view, state, best, size, polisher, scan=last)
+    best = improved(view, view, state.look, best, size, polisher, scan=last)
     answers = (*state.answers, best)
     if not last:
         return state._replace(look=best, answers=answers), view.info(goal, best)
@@ -95,12 +95,13 @@ def enlarge(view: View, state: Arrived, polisher: Polisher) -> tuple[Polish | Gr
     return step(replace(view, size=size), larger, polisher)
 
 
-def _improved(
-    view: View, judge: View, state: Polish, best: Look, size: int, polisher: Polisher, *, scan: bool
+def improved(
+    view: View, judge: View, near: Look, best: Look, size: int, polisher: Polisher, *, scan: bool
 ) -> Look:
     """Weights polished, then points selected again from π_w, as long as that lowers KL.
 
-    The `judge` says what the totals are: the problem itself or its rehearsal.
+    Looks start from the one that is `near`. The `judge` says what the totals are: the problem
+    itself or its rehearsal.
     """
     for _ in range(polisher.rounds):
         before = best.half_variance
@@ -113,7 +114,7 @@ def _improved(
         (again,) = view.select(best, [size], scan=scan)
         if best.promise(again) > WORTH_A_LOOK * now:
             break
-        other = judge.look(again, state.look)
+        other = judge.look(again, near)
         if not other.lower_than(best):
             break
         best = other

@@ -51,7 +51,7 @@ class ArrowSpace(ArrowCoordinates):
         own = [
             np.einsum("nk,nkq->nq", first, e),
             _products(e, bent_own, i, j) * scales,
-            np.einsum("nkq,nkp->nqp", e, bent).reshape(len(block), -1),
+            np.einsum("nkq,nkp->nqp", e, bent).reshape(len(block), e.shape[2] * p),
         ]
         if third is not None:
             i, j, k, scales = self._own_triples

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from corebayes.coreset import Coreset, check_coreset
-from corebayes.data.units import ROW
+from corebayes.coreset.coreset import Coreset, check_coreset
+from corebayes.data.units import COUNT, ROW
 from corebayes.models.units import Units, flat
 from corebayes.types import Block
 
@@ -26,8 +26,30 @@ def unrolled(coreset: Coreset, total_count: float | None = None) -> Coreset:
             "the coreset is of several sources, whose rows have the same numbers: unroll it before "
             "it is updated or merged"
         )
-    rows, num_rows = flat(coreset.rows), int(coreset.provenance["unit_rows"])
-    kept = np.flatnonzero(coreset.rows["unit_count"].ravel() > 0.0)
+    num_rows = int(coreset.provenance["unit_rows"])
+    return _of_rows(coreset, num_rows, total_count)
+
+
+def as_rows(coreset: Coreset) -> Coreset:
+    """What tools that know of rows only are given: the rows of units, or the coreset as it is.
+
+    Rows of several sources, which have the same numbers, are numbered as they come.
+    """
+    check_coreset(coreset)
+    if not isinstance(coreset.model, Units):
+        return coreset
+    if len(coreset.sources) == 1:
+        return unrolled(coreset)
+    numbers = np.arange(coreset.rows[ROW].size, dtype=float).reshape(coreset.rows[ROW].shape)
+    fields = {**coreset.rows.fields, ROW: numbers}
+    renumbered = replace(coreset, rows=Block(fields, coreset.rows.counts))
+    return _of_rows(renumbered, numbers.size, None)
+
+
+def _of_rows(coreset: Coreset, num_rows: int, total_count: float | None) -> Coreset:
+    assert isinstance(coreset.model, Units)
+    rows = flat(coreset.rows)
+    kept = np.flatnonzero(coreset.rows[COUNT].ravel() > 0.0)
     numbers = coreset.rows[ROW].ravel()[kept].astype(np.int64)
     plain = bool(np.all(rows.counts == 1.0)) and total_count is None
     order = np.argsort(numbers)

@@ -1,0 +1,198 @@
+"""The last look around: modes that only the coreset has.
+
+Points are fitted where π_w lies, at the modes of π, and at a few places far away. Few of them can
+still make a mode somewhere else, which no look from there would ever see: on a frequency with
+aliases fifteen rows had half of their mass at one that 400 rows rule out. So particles are annealed
+from the prior to π_w, as a certificate does; where they find a mode that nobody watched it is
+watched from then on, by looks and by the guards, and points are selected again around the pilot and
+around π_w. What is left when that no longer helps is said: of every mode the shares
+
+    p_k ∝ π_w(θ_k) |Σ_k|^½,      q_k ∝ p_k e^{r(θ_k)},      r what all rows say and π_w does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from corebayes.constructions.annealed import grow
+from corebayes.constructions.annealed.grow import Arrived
+from corebayes.constructions.annealed.look import Look
+from corebayes.constructions.annealed.polish import Polisher, improved
+from corebayes.constructions.annealed.view import Goal, View
+from corebayes.constructions.construction import Info
+from corebayes.models.structure import is_structured
+from corebayes.samplers.high_places import high_places, with_high_modes
+from corebayes.samplers.mode_search import Mode, lies_in, log_volume, modes_of_particles, shares_of
+from corebayes.samplers.places import MOST_BUILT_DIM, modes_near, most_fits, spread
+from corebayes.samplers.posterior import Posterior
+from corebayes.scan.heights import Heights
+from corebayes.types import Array, WeightedPoints
+
+AnyState = TypeVar("AnyState")
+
+# Modes with a smaller share of π_w do not matter to what is certified.
+NEGLIGIBLE = 1e-4
+# Times that new modes are watched and points selected again, at most, and in a row without half of
+# the error to show for it.
+ROUNDS, PATIENCE = 6, 2
+# Nats between the shares of modes under π_w and π: below, nothing is done; above, it is said.
+FINE, WRONG = 1e-3, 0.1
+
+
+class Settle(NamedTuple):
+    """Every size has an answer; modes of their own are looked for, one answer after the other."""
+
+    goal: Goal
+    answers: tuple[Look, ...]
+    pilot: Look | None
+    settled: int = 0
+    warning: str | None = None
+
+    @property
+    def points(self) -> WeightedPoints:
+        return self.goal.shown(self.answers[-1].points)
+
+
+def may_stray(view: View) -> bool:
+    """Whether π_w may have modes of its own, and particles can find them."""
+    model = view.problem.model
+    return not (model.log_concave or is_structured(model) or model.dim > MOST_BUILT_DIM)
+
+
+def settling(view: View, state: AnyState, info: Info) -> tuple[AnyState | Settle, Info]:
+    """The state, or, where every size has an answer, one that looks for modes of their own."""
+    if not (isinstance(state, Arrived) and may_stray(view)):
+        return state, info
+    return Settle(state.goal, state.answers, state.pilot), Info(None)
+
+
+def step(view: View, state: Settle, polisher: Polisher) -> tuple[Settle | Arrived, Info]:
+    """The next answer, with no mode of its own if so many rows can be without.
+
+    Cost: a thousand particles on M rows, and a few looks for each time that a mode is found.
+    """
+    number = state.settled
+    view = replace(view, size=state.goal.sizes[-1])
+    answer, warning = _settled(view, state, state.goal.sizes[number], polisher)
+    answers = (*state.answers[:number], answer, *state.answers[number + 1 :])
+    state = state._replace(answers=answers, settled=number + 1, warning=warning)
+    if state.settled < len(answers):
+        return state, view.info(state.goal, answers[-1])
+    arrived = Arrived(state.goal, answers, state.pilot)
+    return arrived, grow.last_info(view, arrived, polisher.tolerance)._replace(warning=warning)
+
+
+def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[Look, str | None]:
+    best, least, worst, idle = state.answers[state.settled], np.inf, None, 0
+    answer = best
+    for _ in range(ROUNDS):
+        modes = _modes(view, answer.points)
+        if not modes:
+            return answer, None
+        shares = _between(view, answer.points, modes)
+        idle = 0 if shares.kl < 0.5 * least else idle + 1
+        if shares.kl < least:
+            best, least, worst = answer, shares.kl, shares
+        if least <= FINE or idle == PATIENCE:
+            break
+        strays = [mode for mode in modes if not _watched(view, mode)]
+        if strays:
+            view.problem.watch(np.array([mode.fit.mean for mode in strays]))
+        answer = _again(view, state, answer, size, polisher)
+    assert worst is not None
+    return best, worst.words() if least > WRONG else None
+
+
+def _again(view: View, state: Settle, answer: Look, size: int, polisher: Polisher) -> Look:
+    """Points selected with all that is watched now, around the pilot or around π_w."""
+    best = view.look(answer.points, answer)
+    if state.pilot is not None:
+        pilot = view.look(state.pilot.points, state.pilot)
+        (chosen,) = view.select(pilot, [size], scan=False)
+        other = view.look(chosen, pilot)
+        best = other if other.lower_than(best) else best
+    return improved(view, view, best, best, size, polisher, scan=False)
+
+
+def _modes(view: View, points: WeightedPoints) -> list[Mode]:
+    """The modes of π_w that count, the heaviest first."""
+    model = view.problem.model
+    posterior = Posterior(model, points.rows, points.weights)
+    watched = view.problem.watched
+    annealed, starts = spread(view.rng, posterior)
+    warm = [] if annealed is None else annealed.path
+    modes = modes_of_particles(posterior, watched, most=len(watched))
+    modes = modes_of_particles(posterior, starts, known=modes, most=most_fits(model))
+    high = np.concatenate([*warm, high_places(view.rng, posterior)])
+    modes = with_high_modes(posterior, high, modes)
+    if not modes:
+        return []
+    kept = zip(modes, shares_of(modes), strict=True)
+    return [mode for mode, share in kept if share > NEGLIGIBLE]
+
+
+def _watched(view: View, mode: Mode) -> bool:
+    """Whether a place that is watched lies in the mode."""
+    watched = view.problem.watched
+    return len(watched) > 0 and lies_in(mode.fit, watched, 1.0)
+
+
+class Between(NamedTuple):
+    """Modes of π_w and of π, (K, d), and their shares under both."""
+
+    places: Array
+    ours: Array
+    full: Array
+
+    @property
+    def kl(self) -> float:
+        """Σ p log p/q: what KL(π_w ‖ π) is at least when whole modes are counted."""
+        some = self.ours > 0.0
+        ratios = self.ours[some] / np.maximum(self.full[some], 1e-300)
+        return float(self.ours[some] @ np.log(ratios))
+
+    def words(self) -> str:
+        # A mode that π_w should not have, or one that it lacks.
+        ratios = np.maximum(self.ours, 1e-300) / np.maximum(self.full, 1e-300)
+        too_much = self.ours * np.log(ratios)
+        worst = int(np.argmax(np.maximum(too_much, self.full - self.ours)))
+        place = ", ".join(f"{value:.3g}" for value in self.places[worst][:5])
+        more = ", …" if self.places.shape[1] > 5 else ""
+        return (
+            f"the coreset posterior has about {_percent(self.ours[worst])} of its mass at the mode "
+            f"near θ = ({place}{more}), where that of all rows has {_percent(self.full[worst])}: "
+            "so few rows do not tell its modes apart. Build with a larger size"
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.3g} %"
+
+
+def _between(view: View, points: WeightedPoints, modes: list[Mode]) -> Between:
+    """Cost: one pass of N·K potentials, and fits on a subsample for modes that π_w lacks."""
+    problem, model = view.problem, view.problem.model
+
+    def is_new(place: Array) -> bool:
+        return not any(lies_in(mode.fit, place[None], 1.0) for mode in modes)
+
+    missing = np.array([is_new(place) for place in problem.places], dtype=bool)
+    lost = modes_near(view.rng, model, problem.data, problem.places[missing])
+    # A place that was known roughly may lead to a mode that is there.
+    lost = [mode for mode in lost if is_new(mode.fit.mean)]
+    places = np.array([mode.fit.mean for mode in [*modes, *lost]])
+    full = problem.ask(Heights(model, places)) + model.log_prior(places)
+    with np.errstate(all="ignore"):
+        ours = model.sum_potentials(places, points.rows, points.weights) + model.log_prior(places)
+    volumes = np.array([log_volume(mode.fit) for mode in [*modes, *lost]])
+    has = np.arange(len(places)) < len(modes)
+    return Between(places, _shares(np.where(has, ours + volumes, -np.inf)), _shares(full + volumes))
+
+
+def _shares(logs: Array) -> Array:
+    logs = np.where(np.isfinite(logs), logs, -np.inf)
+    shares = np.exp(logs - logs.max())
+    return shares / shares.sum()
