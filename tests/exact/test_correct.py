@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
+from corebayes.coreset import nearer
 from corebayes.exact import chains as exact_chains
 from corebayes.exact.chains import draw_exactly
 from corebayes.rows import open_rows
@@ -196,3 +197,24 @@ def test_draw_exactly_gives_what_it_took():
     assert found.values.shape == (2, 100, 3)
     assert found.residual.num_passes * rows.num_rows == rows.meter.rows_asked
     assert found.residual.num_evaluations <= 2 * 110 + 2
+
+
+def test_nobody_is_asked_for_more_rows_than_there_are():
+    """Of 20 rows: a coreset of 6 may have more, one of 15 all, one of all none."""
+    data = poisson_rows(20)
+    model = cb.PoissonRegression(link="log", prior=cb.Normal())
+    full = everything(model, data)
+
+    def of(number):
+        few = np.arange(number)
+        return cb.Coreset(
+            few, np.full(number, 9.0), full.rows.take(few), full.model, 20, full.total_count
+        )
+
+    assert nearer(of(6), sized=True) == "build with size=12 or more"
+    assert nearer(of(15), sized=True) == "build with more rows, up to all 20"
+    for sized in (False, True):
+        assert "size" not in nearer(of(20), sized=sized)
+        assert "has all 20" in nearer(of(20), sized=sized)
+    verdict = cb.certify(of(20), data).verdict
+    assert verdict.startswith("Not certified") and "size" not in verdict

@@ -15,7 +15,7 @@ from corebayes.certify.measure import measure
 from corebayes.certify.same_data import check_same_data
 from corebayes.checkpoint import open_journal, run_identity
 from corebayes.constructions import Construction, Info
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, nearer
 from corebayes.data.warn import ModeWarning, ToleranceWarning, warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.prior_table import statement_of
@@ -224,8 +224,13 @@ class Tolerance:
             return
         warn(
             f"tol={self.tol:g} was not reached: the {coreset.size:,} rows are not certified at it "
-            f"(stopped: {coreset.reason}). certify measures how far they are; give build more rows "
-            "or time, or a larger tol",
+            f"(stopped: {coreset.reason}). certify measures how far they are; "
+            + (
+                "give build more rows or time"
+                if coreset.size < coreset.num_rows
+                else nearer(coreset)
+            )
+            + ", or take a larger tol",
             ToleranceWarning,
         )
 

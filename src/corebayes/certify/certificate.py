@@ -9,7 +9,7 @@ import numpy as np
 
 from corebayes.certify.kl import Measured
 from corebayes.certify.marginals import Marginals
-from corebayes.coreset import Coreset, GroupCoreset
+from corebayes.coreset import Coreset, GroupCoreset, nearer, sentence
 from corebayes.coreset.check import has_learned_rows
 from corebayes.files.markup import element, notebook
 from corebayes.types import Estimate
@@ -120,7 +120,7 @@ def judged(
     if found.trouble is not None:
         trouble = (
             f"the importance ratios π/π_w {found.trouble}: π_w is far from π, or misses part of "
-            "it. Build with a larger size"
+            f"it. {sentence(nearer(coreset))}"
         )
         return withheld(coreset, trouble, "coreset", tol, **about)
     fault = _fault(found, tol)
@@ -192,12 +192,12 @@ def _verdict(
         return (
             f"Not certified: {_name(coreset)} is within {distance}, but these draws do not show "
             f"that it is at most the tolerance of {tol:g} nats: two standard errors lead above. "
-            "Certify with more draws, or build with a larger size."
+            f"Certify with more draws, or {nearer(coreset)}."
         )
     return (
         f"Not certified: {_name(coreset)} is only within {distance}{around}, more than the "
-        f"tolerance of {tol:g} nats with two standard errors to spare{because}. Build with a "
-        "larger size."
+        f"tolerance of {tol:g} nats with two standard errors to spare{because}. "
+        f"{sentence(nearer(coreset))}."
     )
 
 

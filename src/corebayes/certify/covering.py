@@ -9,7 +9,7 @@ import numpy as np
 
 from corebayes.certify.evidence import Covered, Ratios
 from corebayes.certify.search import Found, full_mode, search
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, nearer, sentence
 from corebayes.rows import Rows
 from corebayes.samplers.cover import DEGREES, Proposal, Tried, cover, parts_around
 from corebayes.samplers.laplace import Laplace
@@ -105,7 +105,7 @@ def several_modes(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
             number = len(ours) + len(found.lost)
             covered = cover(rng, posterior, ours, particles)
     if covered is None:
-        return Sources(None, number, _lost_words(found), unseen=unseen)
+        return Sources(None, number, _lost_words(coreset, found), unseen=unseen)
     proposal, tried = covered
     gap = GAP + GAP_EACH * coreset.model.dim
     if found.annealed is not None and found.annealed.log_evidence > tried.log_evidence + gap:
@@ -158,12 +158,12 @@ def _unseen_words(dim: int) -> str:
     return "the density is not finite at most places that the prior allows"
 
 
-def _lost_words(found: Found) -> str | None:
+def _lost_words(coreset: Coreset, found: Found) -> str | None:
     if not found.lost:
         return None
     return (
         f"the full posterior has a mode near θ = ({_place(found.lost[0])}) that the coreset "
-        "posterior does not have. Build with a larger size, or use a model with one mode"
+        f"posterior does not have. {sentence(nearer(coreset))}, or use a model with one mode"
     )
 
 

@@ -1,5 +1,6 @@
 """The result: a few weighted rows, checked, saved and loaded."""
 
+from corebayes.coreset.advice import nearer, sentence
 from corebayes.coreset.check import has_learned_rows
 from corebayes.coreset.coreset import Coreset, check_coreset
 from corebayes.coreset.files import CorruptFile
@@ -16,5 +17,7 @@ __all__ = [
     "grouped",
     "has_learned_rows",
     "load",
+    "nearer",
+    "sentence",
     "unrolled",
 ]

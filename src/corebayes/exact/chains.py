@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from corebayes.certify.search import Found
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, nearer
 from corebayes.exact.cover import covering, modes_of
+from corebayes.exact.foresight import learn_foresight
 from corebayes.exact.lost import LostModeError, full_modes, searched
-from corebayes.exact.paths import Paths
+from corebayes.exact.paths import Paths, frame_of
 from corebayes.exact.pool import Pool, num_inner
 from corebayes.exact.residual import Residual
 from corebayes.exact.surrogate import Guess, Proposals, Surrogate, TooManyPassesError
@@ -44,6 +45,8 @@ ENOUGH, MAX_PARETO_K = 3.0, 0.7
 # Passes of all attempts together, and of one.
 MAX_PASSES, EACH_PASSES = 130, 60
 LEAST_SHARE = 0.05
+# Nats between the ratios of all proposals up to which the shape of their tail says nothing.
+ALIKE = 1.0
 # Steps of a first look where what is drawn ahead may be void.
 LOOK_STEPS, LOOK_PASSES, FRAME_DRAWS = 60, 10, 200
 
@@ -127,7 +130,7 @@ def _with_lost_modes(
     run = _Run(rng, Residual(coreset, rows, modes[0].fit.mean), posterior, chains, draws)
     exactly = run.around(modes, "modes of all rows")
     if not exactly.good:
-        trouble = "proposals around the modes do not cover it: build with a larger size"
+        trouble = f"proposals around the modes do not cover it: {nearer(coreset)}"
         raise LostModeError.at(found.lost[0], trouble)
     return exactly
 
@@ -167,29 +170,18 @@ def _local_attempts(
     anchor = modes[0].fit.mean if modes else None
     sampled = NUTS(chains=chains).draw(rng, posterior, chains * FRAME_DRAWS, anchor)
     residual = Residual(coreset, rows, sampled.flat.mean(axis=0) if anchor is None else anchor)
-    frame, starts = _frame(sampled.flat, fit_or_units(posterior, anchor)), sampled.values[:, -1]
+    frame, starts = frame_of(sampled.flat, fit_or_units(posterior, anchor)), sampled.values[:, -1]
     look = _Run(rng, residual, posterior, chains, LOOK_STEPS, warmup=0)
-    with suppress(TooManyPassesError):
-        look.local(posterior, frame, starts, None, LOOK_PASSES)
     run = replace(look, draws=draws, warmup=None)
+    with suppress(TooManyPassesError):
+        starts = look.local(posterior, frame, starts, None, LOOK_PASSES).values[:, -1]
+        # The steps of the look have been taken on all rows, too.
+        run = replace(run, warmup=max(LEAST_WARMUP, run.steps - draws - LOOK_STEPS))
     tilt = run.learn()
     if tilt is not None:
         bent = _bent(posterior, tilt)
         yield lambda: run.local(bent, frame, starts, tilt, run.passes_left)
     yield lambda: run.local(posterior, frame, starts, None, run.passes_left)
-
-
-def _frame(draws: Array, fit: Gaussian) -> Gaussian:
-    """The scales of draws, or of the fit where there are too few draws for them."""
-    if len(draws) <= 2 * draws.shape[1]:
-        return fit
-    try:
-        covariance = np.atleast_2d(np.cov(draws, rowvar=False))
-        return Gaussian(
-            draws.mean(axis=0), np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-        )
-    except np.linalg.LinAlgError:
-        return fit
 
 
 @dataclass
@@ -263,16 +255,22 @@ class _Run:
         paths = Paths.begin(self.rng, target, frame, starts)
         return self._accept(paths, _less(tilt, paths), most, _words(tilt))
 
-    def learn(
-        self, under_way: dict[int, float] | None = None, proposals: Proposals | None = None
-    ) -> Tilt | None:
-        """r̂ from what the attempt under way has evaluated, if it is enough, else the last one."""
-        if under_way and proposals is not None:
-            draws = proposals.draws(np.array(list(under_way), dtype=np.int64))
-            tilt = learn_tilt(draws, np.array(list(under_way.values())))
-            if tilt is not None:
-                return tilt
+    def learn(self) -> Tilt | None:
+        """r̂ from what the last attempt has evaluated."""
         return learn_tilt(*self.seen[-1]) if self.seen else None
+
+    def foresight(
+        self, under_way: dict[int, float], proposals: Proposals
+    ) -> Callable[[Array], Array] | None:
+        """r̂ from all that was evaluated, of as high a degree as foretells it."""
+        seen = list(self.seen)
+        if under_way:
+            draws = proposals.draws(np.array(list(under_way), dtype=np.int64))
+            seen.append((draws, np.array(list(under_way.values()))))
+        if not seen:
+            return None
+        draws, residuals = (np.concatenate(parts) for parts in zip(*seen, strict=True))
+        return learn_foresight(draws, residuals) or learn_tilt(draws, residuals)
 
     def resampled(self, tilt: Tilt) -> Array:
         """What the last attempt evaluated, in proportion to e^{r̂}: draws of about π_w e^{r̂}."""
@@ -297,10 +295,10 @@ class _Run:
             return np.where(np.isfinite(values), values, -np.inf)
 
         def foresee() -> Guess | None:
-            tilt = self.learn(residuals, proposals)
-            if tilt is None:
+            ahead = self.foresight(residuals, proposals)
+            if ahead is None:
                 return None
-            return lambda states: tilt(proposals.draws(states)) + correction(states)
+            return lambda states: ahead(proposals.draws(states)) + correction(states)
 
         local = foresee if isinstance(proposals, Paths) else None
         surrogates = Surrogate.over(self.rng, proposals, evaluate, self.steps, max_passes, local)
@@ -322,11 +320,17 @@ class _Run:
             how=f"{proposals.name}, {self.chains} chains accepted on all rows",
             residual=self.residual,
             acceptance=float(accepted.mean()),
-            pareto_k=pareto_k(np.maximum(values, values.max() - 700.0), 1.0),
+            pareto_k=_tail(values),
             proposed=proposals.draws(evaluated),
             time=autocorrelation_time(values),
             surrogate=surrogate,
         )
+
+
+def _tail(values: Array) -> float:
+    """k̂ of what was proposed; zero at most where all ratios are alike and no tail can count."""
+    shape = pareto_k(np.maximum(values, values.max() - 700.0), 1.0)
+    return min(shape, 0.0) if float(np.ptp(values)) < ALIKE else shape
 
 
 def _less(tilt: Tilt | None, proposals: Proposals) -> Guess:

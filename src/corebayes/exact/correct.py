@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from corebayes.arguments import checked_seed, checked_whole
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, nearer
 from corebayes.exact.chains import ENOUGH, Exactly, draw_exactly
-from corebayes.exact.opening import opened, suggested_size
+from corebayes.exact.opening import opened
 from corebayes.exact.smoothed import smoothed_draws
 from corebayes.exact.surrogate import TooManyPassesError
 from corebayes.rows import Rows
@@ -111,7 +111,7 @@ def corrected(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int) -
     except TooManyPassesError as error:
         raise ValueError(
             f"the coreset posterior ({coreset.size:,} rows) is too far from that of all rows to "
-            f"draw from it ({error}): build with size={suggested_size(coreset):,} or more"
+            f"draw from it ({error}): {nearer(coreset, sized=True)}"
         ) from None
 
 
@@ -124,8 +124,8 @@ def _weighted(
         warnings.warn(
             f"the importance ratios of all rows to the coreset have a heavy tail (Pareto k̂ = "
             f"{found.pareto_k:.2f}, above {found.limit:.2f}): the weighted draws miss part of the "
-            'posterior. Use method="surrogate", or build with '
-            f"size={suggested_size(coreset):,}",
+            'posterior. Use method="surrogate", or '
+            f"{nearer(coreset, sized=True)}",
             UserWarning,
             stacklevel=3,
         )
@@ -160,7 +160,7 @@ def warn_if_poor(coreset: Coreset, exactly: Exactly) -> Worth:
     chains, draws, _ = exactly.values.shape
     found = worth(exactly.values)
     rhat, ess = found.max_rhat, min(found.min_ess_bulk, found.min_ess_tail)
-    help_ = f"build with size={suggested_size(coreset):,}"
+    help_ = nearer(coreset, sized=True)
     if rhat > MAX_RHAT or ess < min(LEAST_ESS * chains, 0.1 * chains * draws):
         warnings.warn(
             f"the draws of the posterior of all rows have not mixed (largest R̂ {rhat:.2f}, "

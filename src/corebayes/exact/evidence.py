@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from corebayes.arguments import checked_seed, checked_whole
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, nearer
 from corebayes.exact.bridge import LIGHT, fitted_bridge, log_mean_ratio, log_normaliser
 from corebayes.exact.correct import corrected
 from corebayes.exact.cover import modes_of
 from corebayes.exact.lost import LostModeError
-from corebayes.exact.opening import opened, suggested_size
+from corebayes.exact.opening import opened
 from corebayes.exact.residual import Residual
 from corebayes.exact.smoothed import smoothed_draws
 from corebayes.rows import Rows
@@ -105,7 +105,7 @@ def _estimate(rng: Rng, coreset: Coreset, rows: Rows, draws: int) -> Estimate:
     if not result.standard_error < MAX_ERROR:
         warnings.warn(
             f"the evidence is uncertain by {result.standard_error:.2g} nats, since the coreset "
-            f"posterior is far from that of all rows: build with size={suggested_size(coreset):,}",
+            f"posterior is far from that of all rows: {nearer(coreset, sized=True)}",
             UserWarning,
             stacklevel=4,
         )

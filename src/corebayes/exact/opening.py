@@ -33,9 +33,3 @@ def opened(
         check_same_data(coreset, rows)
         with rows.stage(stage):
             yield rows, steps.begin
-
-
-def suggested_size(coreset: Coreset) -> int:
-    """Rows that would bring π_w nearer to π: those that match every quadratic, or twice as many."""
-    dim = coreset.model.dim
-    return min(max(2 * coreset.size, dim * (dim + 3) // 2 + 1), coreset.num_rows)

@@ -2,7 +2,7 @@
 
 A move is `inner` steps of hit-and-run slice sampling (Neal 2003), reversible in s. What was drawn
 ahead of a rejection that nobody foresaw is void, so chains go ahead by as many steps as are likely
-to hold: at first a third of what is left, then what the spread of v says.
+to hold: at first a fifth of what is left, then what the spread of v says.
 """
 
 from __future__ import annotations
@@ -17,12 +17,25 @@ from corebayes.samplers.kernel import HitAndRun
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Gaussian, Indices, Rng
 
-AHEAD, LEAST_AHEAD = 3, 60
+AHEAD, LEAST_AHEAD = 5, 60
 # Rejections that nobody foresaw, on the way ahead of a chain.
-MOST_VOID = 0.3
+MOST_VOID = 0.2
 # Passes that the steps that are left may be shared out over.
 FEWEST_PASSES = 6
 KERNEL = HitAndRun()
+
+
+def frame_of(draws: Array, fit: Gaussian) -> Gaussian:
+    """The scales of draws, or of the fit where there are too few draws for them."""
+    if len(draws) <= 2 * draws.shape[1]:
+        return fit
+    try:
+        covariance = np.atleast_2d(np.cov(draws, rowvar=False))
+        return Gaussian(
+            draws.mean(axis=0), np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        )
+    except np.linalg.LinAlgError:
+        return fit
 
 
 @dataclass(eq=False)

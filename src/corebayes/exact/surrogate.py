@@ -22,6 +22,8 @@ from corebayes.types import Array, Indices, Rng
 Guess = Callable[[Indices], Array]
 # Values of v from which its spread is known, at least and at most.
 FEWEST_KNOWN, MOST_KNOWN = 50, 500
+# How much further a guess is off where it was not fitted.
+FITTED = 1.4
 
 
 class Proposals(Protocol):
@@ -127,19 +129,23 @@ class Surrogate:
         return list(guessed)
 
     def _surprise(self, guess: Guess | None) -> float | None:
-        """The probability that a step is rejected and was not foreseen to be.
+        """The probability that a step is rejected or accepted and was not foreseen to be.
 
-        With what is left of v normal, E[1 − e^{−|Δ|}]/2 of the differences Δ, of deviation √2 σ.
+        With what is left of v normal, E[1 − e^{−|Δ|}]/2 of the differences Δ, of deviation √2 σ, go
+        one way, and as many the other way where rejections are foreseen, too. A guess does worse
+        where it was not fitted.
         """
         last = islice(reversed(self.values.items()), MOST_KNOWN)
         known = {state: value for state, value in last if np.isfinite(value)}
         if len(known) < FEWEST_KNOWN:
             return None
         left = np.array(list(known.values()))
+        ways = 0.5
         if guess is not None:
-            left = left - guess(np.array(list(known), dtype=np.int64))
+            left = FITTED * (left - guess(np.array(list(known), dtype=np.int64)))
+            ways = 1.0
         spread = np.sqrt(2.0) * float(np.std(left))
-        return float(-0.5 * np.expm1(-np.sqrt(2.0 / np.pi) * spread))
+        return float(-ways * np.expm1(-np.sqrt(2.0 / np.pi) * spread))
 
     def _guess(self, guess: Guess | None, guessed: dict[int, float], states: list[int]) -> None:
         unknown = list(dict.fromkeys(s for s in states if s not in self.values))

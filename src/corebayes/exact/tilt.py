@@ -77,22 +77,22 @@ def learn_tilt(draws: Array, residuals: Array) -> Tilt | None:
         places = np.diag_indices(dim)
     if kept.size < DRAWS_EACH * (1 + dim + places[0].size):
         return None
-    centre, whitening = _frame(draws)
+    centre, whitening = whitened(draws)
     z = (draws - centre) @ whitening.T
     features = np.column_stack([np.ones(len(z)), z, z[:, places[0]] * z[:, places[1]]])
     seen = np.arange(len(z)) % 3 != 0
-    trial = _least_squares(features[seen], residuals[seen])
+    trial = least_squares(features[seen], residuals[seen])
     left = residuals[~seen] - features[~seen] @ trial
     before = residuals[~seen] - residuals[seen].mean()
     if not left @ left < MOST_LEFT * (before @ before):
         return None
-    found = _least_squares(features, residuals)
+    found = least_squares(features, residuals)
     products = np.zeros((dim, dim))
     products[places] = found[1 + dim :]
     return Tilt(centre, whitening, float(found[0]), found[1 : 1 + dim], products + products.T)
 
 
-def _frame(draws: Array) -> tuple[Array, Array]:
+def whitened(draws: Array) -> tuple[Array, Array]:
     """Where the draws lie, and L⁻¹ of their covariance LLᵀ."""
     spread = draws.std(axis=0)
     spread[spread == 0.0] = 1.0
@@ -101,5 +101,5 @@ def _frame(draws: Array) -> tuple[Array, Array]:
     return draws.mean(axis=0), np.linalg.inv(factor) / spread
 
 
-def _least_squares(features: Array, values: Array) -> Array:
+def least_squares(features: Array, values: Array) -> Array:
     return np.asarray(np.linalg.lstsq(features, values, rcond=None)[0], dtype=np.float64)

@@ -103,7 +103,10 @@ def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[
             view.problem.watch(np.array([mode.fit.mean for mode in strays]))
         answer = _again(view, state, answer, size, polisher)
     assert worst is not None
-    return best, worst.words() if least > WRONG else None
+    if least <= WRONG:
+        return best, None
+    more = ". Build with a larger size" if size < view.problem.data.num_rows else ""
+    return best, worst.words() + more
 
 
 def _again(view: View, state: Settle, answer: Look, size: int, polisher: Polisher) -> Look:
@@ -164,7 +167,7 @@ class Between(NamedTuple):
         return (
             f"the coreset posterior has about {_percent(self.ours[worst])} of its mass at the mode "
             f"near θ = ({place}{more}), where that of all rows has {_percent(self.full[worst])}: "
-            "so few rows do not tell its modes apart. Build with a larger size"
+            "these weighted rows do not tell its modes apart"
         )
 
 

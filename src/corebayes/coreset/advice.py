@@ -1,0 +1,28 @@
+"""What would bring a coreset nearer to its data, in words that end a sentence."""
+
+from __future__ import annotations
+
+from corebayes.coreset.coreset import Coreset
+
+
+def nearer(coreset: Coreset, *, sized: bool = False) -> str:
+    """To build with more rows, `sized` with how many; where there are no more, to do without.
+
+    Rows that match every quadratic in θ, or twice as many as there are.
+    """
+    if coreset.size >= coreset.num_rows:
+        return (
+            f"give each row the weight of its count, since the coreset has all {coreset.num_rows:,}"
+        )
+    if not sized:
+        return "build with a larger size"
+    dim = coreset.model.dim
+    wanted = max(2 * coreset.size, dim * (dim + 3) // 2 + 1)
+    if wanted >= coreset.num_rows:
+        return f"build with more rows, up to all {coreset.num_rows:,}"
+    return f"build with size={wanted:,} or more"
+
+
+def sentence(words: str) -> str:
+    """With a capital letter."""
+    return words[:1].upper() + words[1:]
