@@ -82,10 +82,10 @@ def test_memory_is_refused_before_anything_is_read(rows):
 
 def test_memory_changes_no_more_than_the_last_bits(rows):
     plain = cb.build(MODEL, rows, size=12)
-    tight = cb.build(MODEL, rows, size=12, memory="290MB")
+    tight = cb.build(MODEL, rows, size=12, memory="390MB")
     assert np.array_equal(tight.indices, plain.indices)
     assert np.allclose(tight.weights, plain.weights, rtol=1e-6)
-    certificates = [cb.certify(plain, rows, memory=memory) for memory in (None, "560MB")]
+    certificates = [cb.certify(plain, rows, memory=memory) for memory in (None, "660MB")]
     values = [certificate.reverse_kl.value for certificate in certificates]
     assert np.allclose(values[0], values[1], rtol=1e-6)
 
@@ -151,7 +151,7 @@ BUILD = "build rows.npz --model logistic --out c.parquet --method sparse-vi"
 
 
 def test_the_command_line_logs_grows_and_keeps_to_its_memory(call, monkeypatch):
-    code, _, err = call(f"{BUILD} --size 3 --log json --checkpoint kept --memory 300MB")
+    code, _, err = call(f"{BUILD} --size 3 --log json --checkpoint kept --memory 400MB")
     assert code == 0 and json.loads(err.splitlines()[0])["event"] == "begin"
     monkeypatch.setenv("COREBAYES_LOG", "text")
     code, _, err = call(f"{BUILD} --size 5 --start c.parquet")
@@ -160,7 +160,7 @@ def test_the_command_line_logs_grows_and_keeps_to_its_memory(call, monkeypatch):
     monkeypatch.delenv("COREBAYES_LOG")
     code, out, err = call(f"{BUILD} --size 3 --memory 10MB")
     assert (code, out) == (2, "") and "memory=10MB is not enough" in err and err.count("\n") == 1
-    code, out, err = call(f"{BUILD} --size 4 --checkpoint kept --memory 300MB")
+    code, out, err = call(f"{BUILD} --size 4 --checkpoint kept --memory 400MB")
     assert (code, out) == (2, "") and "size was 3 and is 4" in err and err.count("\n") == 1
     code, out, err = call("certify c.parquet rows.npz --memory 10MB")
     assert code == 2 and "memory=10MB is not enough" in err

@@ -315,7 +315,8 @@ def test_a_copy_elsewhere_with_another_time_is_the_same_file(folder):
 
 
 MEASURE = """
-import json, resource, sys
+import json, re, sys
+from pathlib import Path
 import numpy as np
 import corebayes as cb
 from corebayes.scan.every_row import Counts
@@ -323,11 +324,12 @@ from corebayes.scan.query import Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # Not ru_maxrss, which begins with what the process that started this one held.
+    return int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
 
 draws = np.random.default_rng(0).normal(size=(20, 10))
 small = cb.open(sys.argv[1], target="y")
-model = cb.LogisticRegression().with_names(small.column_names)
+model = cb.LogisticRegression(prior=cb.Normal()).with_names(small.column_names)
 small.ask(Totals(MonteCarloSpace(model, draws)))
 small.take(np.arange(0, small.num_rows, 7))
 before = peak()
@@ -340,12 +342,13 @@ print(json.dumps([before, peak(), sums.weight, taken.X.sum()]))
 
 
 @pytest.mark.slow
-def test_a_pass_never_holds_a_file_or_a_row_group(tmp_path):
-    rng = np.random.default_rng(0)
-    columns = {f"x{k}": rng.normal(size=400_000) for k in range(10)}
-    table = pa.table({**columns, "y": (rng.random(400_000) < 0.5).astype(float)})
-    # One row group of 35 MB, and the same rows in small ones.
-    pq.write_table(table, tmp_path / "large.parquet", row_group_size=400_000)
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
+def test_a_pass_never_holds_a_large_row_group(tmp_path):
+    rng, num_rows = np.random.default_rng(0), 2_400_000
+    columns = {f"x{k}": rng.normal(size=num_rows) for k in range(10)}
+    table = pa.table({**columns, "y": (rng.random(num_rows) < 0.5).astype(float)})
+    # One row group of 211 MB, and some of its rows in small ones.
+    pq.write_table(table, tmp_path / "large.parquet", row_group_size=num_rows)
     pq.write_table(table.slice(0, 70_000), tmp_path / "small.parquet", row_group_size=35_000)
     result = subprocess.run(
         [sys.executable, "-c", MEASURE, *(str(tmp_path / f"{n}.parquet") for n in SIZES)],
@@ -354,11 +357,12 @@ def test_a_pass_never_holds_a_file_or_a_row_group(tmp_path):
         timeout=120,
     )
     before, after, weight, total = json.loads(result.stdout)
-    assert weight == 400_000
-    picked = np.random.default_rng(1).choice(400_000, 4000, replace=False)
+    assert weight == num_rows
+    picked = np.random.default_rng(1).choice(num_rows, 4000, replace=False)
     X = np.column_stack(list(columns.values()))
     assert total == pytest.approx(X[picked].sum())
-    assert after - before < 20, "the row group is 35 MB, and twice that as arrays"
+    # A dictionary, a page and what it is unpacked to for each of eleven columns, and a block: 65.
+    assert after - before < 100, "the row group is 211 MB, and twice that as arrays"
 
 
 SIZES = ("small", "large")

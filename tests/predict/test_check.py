@@ -96,3 +96,22 @@ def test_labels_of_minus_one_and_one_are_labels():
     assert [one.name for one in found.statistics] == ["mean", "share of zeros"]
     assert found.statistics[0].observed == pytest.approx(np.mean(y > 0))
     assert found.suspicious == ()
+
+
+def test_the_picture_shows_data_and_replicates():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 2))
+    y = rng.poisson(np.exp(0.4 * X[:, 0])).astype(float)
+    coreset = cb.build(cb.PoissonRegression(), (X, y), size=20, seed=0, progress=False)
+    found = cb.check(coreset, (X, y), num_draws=50, seed=0)
+    axes = found.plot()
+    bins = found.bins
+    # Counts: bins are the numbers 0, 1, …, and heights roots of shares.
+    assert bins.roots
+    places = np.flatnonzero(bins.places == 0.0)
+    assert bins.data[places[0]] ** 2 == pytest.approx(np.mean(y == 0.0))
+    shown = axes.lines[0].get_ydata()
+    np.testing.assert_array_equal(shown, bins.data)
+    assert axes.get_ylabel() == "√ share of rows"
+    pyplot.close(axes.figure)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -102,7 +106,7 @@ def test_a_small_budget_makes_small_blocks_and_a_large_one_changes_nothing(asked
 def test_an_impossible_budget_is_refused_before_the_pass(asked):
     data, _, query = asked
     budget = Budget(LIBRARIES + part_bytes(data) + 15 * 8 * ARRAYS_OF_A_BLOCK * 2000)
-    with pytest.raises(MemoryBudgetError, match=r"2,000 numbers for each row .* makes 298\.1MB"):
+    with pytest.raises(MemoryBudgetError, match=r"2,000 numbers for each row .* makes 393\.1MB"):
         open_rows(data, memory=budget).ask(query)
     with pytest.raises(MemoryBudgetError, match=r"memory=100MB is not enough: .* 16,384 rows"):
         open_rows(data, memory="100MB")
@@ -119,3 +123,38 @@ def test_threads_fit_side_by_side_and_do_not_change_the_answer(asked, monkeypatc
     assert rows.executor == Inline(threads=3)
     alone = open_rows(data, executor=Inline(threads=1), memory=Budget(LIBRARIES + HELD + 3 * one))
     assert np.array_equal(rows.ask(query).total, alone.ask(query).total)
+
+
+HELD_IN = """
+import re, sys
+from pathlib import Path
+import corebayes as cb
+model = cb.LogisticRegression(prior=cb.Normal())
+cb.build(model, sys.argv[1], target="y", size=60, memory=sys.argv[2])
+# Not ru_maxrss, which begins with what the process that started this one held.
+print(int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
+def test_the_budget_that_a_refusal_names_is_held(tmp_path):
+    """In a process of its own, with all that the libraries take."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400_000, 8))
+    y = (rng.random(len(X)) < 1.0 / (1.0 + np.exp(-X @ np.linspace(-1.0, 1.0, 8)))).astype(float)
+    table = pa.table({**{f"x{k}": X[:, k] for k in range(8)}, "y": y})
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=100_000)
+
+    def build_within(memory):
+        command = [sys.executable, "-c", HELD_IN, tmp_path / "rows.parquet", memory]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    refused = build_within("100MB").stderr.splitlines()[-1]
+    named = re.search(r"that makes ([\d.]+)MB; give at least that", refused)
+    assert named is not None, refused
+    least = float(named[1]) * 1e6 + 1e5
+    assert float(build_within(f"{least:.0f}").stdout) <= least

@@ -27,6 +27,7 @@ from corebayes.models import (
     MixedRegression,
     OrdinalRegression,
 )
+from corebayes.models.categories import CategoryRegression
 from corebayes.models.family import Family
 from corebayes.models.given_prior import Given
 from corebayes.models.scale_prior import ScalePrior
@@ -158,6 +159,9 @@ def _with_columns(family: Family, design: Design) -> Family:
         if role not in taken:
             what, written = WRITTEN[role]
             raise ValueError(f"{kind} has no {what}: leave {written} out of the formula")
+    if levels is not None and isinstance(family, CategoryRegression) and family.categories is None:
+        numbers = tuple(float(number) for number in range(len(levels)))
+        family = replace(family, categories=numbers, category_names=tuple(map(str, levels)))
     return replace(family, **design.beside_names) if design.beside else family
 
 

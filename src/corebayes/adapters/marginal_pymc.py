@@ -7,6 +7,7 @@ effects, by damped Newton steps without derivatives: here of all groups at once.
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,7 +59,10 @@ def marginal_potential(
 
     start = tensor.zeros((len(Z), q))
     inputs = [coefficients, *constants, *scales]
-    modes = pytensor.scan(newton, outputs_info=[start], non_sequences=inputs, n_steps=STEPS)
+    with warnings.catch_warnings():
+        # Newer versions will return the modes alone, which the next lines take as well.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        modes = pytensor.scan(newton, outputs_info=[start], non_sequences=inputs, n_steps=STEPS)
     fixed_here: Callable[[Any], Any] = pytensor.gradient.disconnected_grad
     mode = fixed_here(modes[0][-1] if isinstance(modes, tuple | list) else modes[-1])
     spread = [[fixed_here(entry) for entry in row] for row in _spread(tensor, bent(mode)[1])]

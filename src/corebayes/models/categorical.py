@@ -25,7 +25,7 @@ class CategoricalRegression(CategoryRegression):
 
     @property
     def linear(self) -> tuple[str, ...]:
-        return tuple(f"{label:g}" for label in self.labels[1:]) or ("",)
+        return self.called[1:] or ("",)
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         codes, total, own = self.codes(row), np.zeros(1), np.zeros(1)

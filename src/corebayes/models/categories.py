@@ -19,15 +19,24 @@ class CategoryRegression(Family):
     """A family whose targets are categories.
 
     `categories` are the labels, numbers in order; by default those that the rows have, which must
-    be consecutive whole numbers.
+    be consecutive whole numbers. `category_names` are what people call them: a formula knows these,
+    and coefficients and predictions have them.
     """
 
     categories: tuple[float, ...] | None = field(default=None, repr=False)
+    category_names: tuple[str, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.category_names is not None:
+            object.__setattr__(self, "category_names", tuple(map(str, self.category_names)))
         if self.categories is None:
+            if self.category_names is not None:
+                raise ValueError("category_names are those of categories: give these too")
             return
+        names, number = self.category_names, len(self.categories)
+        if names is not None and len(names) != number:
+            raise ValueError(f"there are {len(names):,} category_names of {number:,} categories")
         labels = tuple(float(label) for label in self.categories)
         if len(labels) < 2 or not np.all(np.diff(labels) > 0.0):
             raise ValueError(
@@ -44,6 +53,11 @@ class CategoryRegression(Family):
     def labels(self) -> tuple[float, ...]:
         """The categories, none before the rows are known."""
         return self.categories or ()
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The categories as people call them."""
+        return self.category_names or tuple(f"{label:g}" for label in self.labels)
 
     def codes(self, row: Row) -> NDArray[np.int64]:
         """0, 1, … of every target."""

@@ -57,7 +57,8 @@ class MarginalRegression:
                 f"({' + '.join(terms[0].effects)} | {terms[0].group}) has "
                 f"{len(terms[0].effects)}: leave some out, or build a coreset of rows"
             )
-        if self.mixed.horseshoes:
+        # Known once priors are on the scale of the data; this is asked before and after.
+        if self.mixed.bound is not None and self.mixed.horseshoes:
             raise ValueError(
                 "groups cannot be units under a horseshoe prior: build a coreset of rows, or give "
                 "coefficients another prior"

@@ -53,8 +53,7 @@ class OrdinalRegression(CategoryRegression):
         return [Variable("cutpoints", places, "ordered", ("cutpoint",))]
 
     def shown_axes(self) -> dict[str, tuple[Any, ...]]:
-        ends = pairwise(self.labels)
-        return {"cutpoint": tuple(f"{low:g}|{high:g}" for low, high in ends)}
+        return {"cutpoint": tuple(f"{low}|{high}" for low, high in pairwise(self.called))}
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         low, high, _ = self._ends(at, row)

@@ -19,6 +19,7 @@ from corebayes.exact.opening import opened
 from corebayes.files.markup import notebook, plain_table
 from corebayes.models import LogisticRegression
 from corebayes.predict.known import known_of
+from corebayes.predict.picture import Bins, bins_of, plot_bins
 from corebayes.predict.replicates import Replicates, Sums, edges_of, quantiles
 from corebayes.rows import Rows
 from corebayes.sample import sample
@@ -89,6 +90,16 @@ class Check:
             for one in self.statistics
         ]
         return notebook(self.verdict, plain_table(header, rows))
+
+    @property
+    def bins(self) -> Bins:
+        """What the picture shows."""
+        return bins_of(self.edges, self.shares)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Shares of rows by the target, of the data and of the replicates, by matplotlib: on these
+        axes or new ones, which are returned. What lies beyond is in the first and last bins."""
+        return plot_bins(self.bins, self.target_name, axes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, for JSON."""

@@ -80,7 +80,7 @@ def new_groups_said(new_groups: Mapping[str, Sequence[Any]]) -> str:
 
 
 def summarised(
-    means: Array, draws: Array, interval: float, labels: Sequence[float] = ()
+    means: Array, draws: Array, interval: float, labels: Sequence[float | str] = ()
 ) -> dict[str, Array]:
     """The columns of some rows, from means and draws (n, S)."""
     tails = [0.5 - 0.5 * interval, 0.5 + 0.5 * interval]
@@ -94,14 +94,15 @@ def summarised(
 
 
 def _of_categories(
-    probabilities: Array, tails: Sequence[float], labels: Sequence[float]
+    probabilities: Array, tails: Sequence[float], labels: Sequence[float | str]
 ) -> dict[str, Array]:
     """The likeliest category and, of each, its probability with an interval."""
     whole = probabilities.mean(axis=1)
     columns = {"likeliest": np.array(labels)[whole.argmax(axis=1)]}
     ends = np.quantile(probabilities, tails, axis=1)
     for place, label in enumerate(labels):
-        columns[f"p[{label:g}]"] = whole[:, place]
-        columns[f"p_lower[{label:g}]"] = ends[0][:, place]
-        columns[f"p_upper[{label:g}]"] = ends[1][:, place]
+        name = label if isinstance(label, str) else f"{label:g}"
+        columns[f"p[{name}]"] = whole[:, place]
+        columns[f"p_lower[{name}]"] = ends[0][:, place]
+        columns[f"p_upper[{name}]"] = ends[1][:, place]
     return columns

@@ -45,10 +45,12 @@ class RegressionPredictive:
         return family.mean(at, row), family.draw(rng, at, row)
 
     @property
-    def labels(self) -> tuple[float, ...]:
+    def labels(self) -> tuple[float | str, ...]:
         """Of the categories; empty where targets are numbers."""
         family: Any = getattr(self.model, "family", self.model)
-        return tuple(family.labels) if isinstance(family, CategoryRegression) else ()
+        if not isinstance(family, CategoryRegression):
+            return ()
+        return family.category_names or family.labels
 
     def _predictors(self, model: MixedRegression, block: Block) -> tuple[Array, ...]:
         etas = model.fixed_predictors(self.theta, block)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from corebayes.predict.check import Check
+from corebayes.predict.picture import Bins
 from corebayes.report import svg
 from corebayes.report.html import Markup, element, figure, section, table
 from corebayes.report.svg import number, spanning
@@ -31,27 +32,23 @@ def predictive(check: Check | None) -> Markup:
     if len(check.edges) < 3:
         # Of two labels the table says all.
         return section("check", "Does the model fit the data", element("p", words), listed)
-    counts = bool(np.all(check.edges == np.rint(check.edges - 0.5) + 0.5))
+    bins = check.bins
     told = (
-        f"{'Square roots of the shares' if counts else 'Shares'} of rows by {check.target_name}: "
-        "the data as dots, the middle 90 % of the replicated data sets as bars. What lies beyond "
-        "the axis is in its first and last bins."
+        f"{'Square roots of the shares' if bins.roots else 'Shares'} of rows by "
+        f"{check.target_name}: the data as dots, the middle 90 % of the replicated data sets as "
+        "bars. What lies beyond the axis is in its first and last bins."
     )
-    drawing = figure(predictive_figure(check, counts=counts), told)
+    drawing = figure(predictive_figure(check, bins), told)
     return section("check", "Does the model fit the data", element("p", words), drawing, listed)
 
 
-def predictive_figure(check: Check, *, counts: bool) -> str:
-    """The share of rows in each bin; its root for counts, so that rare ones are seen."""
-    heights = np.sqrt(check.shares) if counts else check.shares
-    middle = 0.5 * (check.edges[1:] + check.edges[:-1])
-    step = float(np.median(np.diff(check.edges)))
-    places = np.concatenate([[check.edges[0] - 0.5 * step], middle, [check.edges[-1] + 0.5 * step]])
-    low, high = np.quantile(heights[1:], [0.05, 0.95], axis=0)
+def predictive_figure(check: Check, bins: Bins) -> str:
+    """The share of rows in each bin."""
+    places, data, low, high, roots = bins
     x = spanning(places, start=LEFT, stop=RIGHT)
-    top = 1.05 * max(float(heights[0].max()), float(high.max()))
+    top = 1.05 * max(float(data.max()), float(high.max()))
     y = svg.Scale(low=0.0, high=top, start=BOTTOM, stop=TOP)
-    label = "√ share of rows" if counts else "share of rows"
+    label = "√ share of rows" if roots else "share of rows"
     marks = svg.vertical_axis(y, LEFT, RIGHT, label)
     across = x(places)
     bars = "".join(
@@ -60,9 +57,10 @@ def predictive_figure(check: Check, *, counts: bool) -> str:
     )
     width = max(2.0, min(14.0, 0.6 * (RIGHT - LEFT) / len(places)))
     marks.append(f'<g stroke-width="{width:.1f}" class="bars">{bars}</g>')
-    marks.append(svg.dots(across, y(heights[0]), 2.6, "dots b"))
+    marks.append(svg.dots(across, y(data), 2.6, "dots b"))
     marks += svg.horizontal_axis(x, BOTTOM, check.target_name)
-    outside = int(np.count_nonzero((heights[0] < low) | (heights[0] > high)))
-    words = f"Of {len(places)} bins the data are outside of the replicated 90 % in {outside}."
+    words = (
+        f"Of {len(places)} bins the data are outside of the replicated 90 % in {bins.num_outside}."
+    )
     title = f"{check.target_name}: the data and replicates of them"
     return svg.picture("check", SIZE, title, words, marks)
