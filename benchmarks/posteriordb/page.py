@@ -17,11 +17,10 @@ those of it whose likelihood is a product over rows, for the data sets that were
   exact draws (their noise on a grid, coefficients given it); logistic ones draws around Laplace's
   fit with importance weights of all rows. For the others it is the run of NUTS that is timed.
 - *Coreset*: built to 0.002 nats, of a mixed model to the rows of the counting argument (at most a
-  half of all), certified at 0.005 nats, then 4 × 4,000 draws; 4 × 1,000 in rows that were measured
-  first, with ESS below 4,000, where Monte Carlo errors of sds are too small. A mean that is off by
-  δ standard deviations costs about δ²/2 nats. The models are built-in regressions; *the same from
-  NumPyro* is `from_numpyro` of the model as one would write it there: CPU seconds of build and
-  sample, compiled afresh, and how far a mean is off.
+  half of all), certified at 0.005 nats, then 4 × 4,000 draws. A mean that is off by δ standard
+  deviations costs about δ²/2 nats. The models are built-in regressions; *the same from NumPyro* is
+  `from_numpyro` of the model as one would write it there: CPU seconds of build and sample, compiled
+  afresh, and how far a mean is off.
 - *Off*: the largest difference of a posterior mean over the shared parameters (coefficients and
   standard deviations), in posterior standard deviations, with its Monte Carlo error; the ratio of
   standard deviations that is furthest from one; the largest difference of a 5, 50 or 95 % quantile;

@@ -276,6 +276,8 @@ def test_numpyro_gets_the_marginal_model(built):
     pytest.importorskip("numpyro")
     # Its density is compared with ours before it is handed over.
     assert callable(cb.to_numpyro(built[1]))
+    with pytest.raises(TypeError, match=r"no program for a coreset of groups.*level_one"):
+        cb.to_stan(built[1])
 
 
 @pytest.mark.slow

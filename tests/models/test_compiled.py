@@ -14,14 +14,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import log1p, xlog1py
+from scipy.special import log1p, log_ndtr, xlog1py
 
 from corebayes.models import compiled
+from corebayes.models.cloglog import CloglogRegression
 from corebayes.models.glm import GLM
 from corebayes.models.logistic import LogisticRegression
 from corebayes.models.negative_binomial import NegativeBinomialRegression
 from corebayes.models.poisson import PoissonRegression
 from corebayes.models.prior import Normal
+from corebayes.models.probit import ProbitRegression
 from corebayes.models.student_t import StudentTRegression
 from corebayes.types import Array
 
@@ -54,12 +56,26 @@ def negative_binomial(eta: Array, y: Array, dispersion: float, p1: float) -> Arr
     return -y * np.logaddexp(0.0, -x) - np.logaddexp(0.0, x) / dispersion
 
 
+def probit(eta: Array, y: Array, p0: float, p1: float) -> Array:
+    return log_ndtr(y * eta)
+
+
+def cloglog(eta: Array, y: Array, p0: float, p1: float) -> Array:
+    excess = np.maximum(eta - 300.0, 0.0)
+    rate = np.exp(np.minimum(eta, 300.0)) * (1.0 + excess + excess**2 / 2.0)
+    with np.errstate(divide="ignore"):
+        positive = np.where(eta < -37.0, eta, np.log(-np.expm1(-rate)))
+    return np.where(y > 0.0, positive, -rate)
+
+
 FORMULAS = {
     "logistic": (logistic, 0.0, 0.0),
     "poisson_softplus": (poisson_softplus, 0.0, 0.0),
     "poisson_log": (poisson_log, 0.0, 0.0),
     "student_t": (student_t, 3.5, 0.7),
     "negative_binomial": (negative_binomial, 0.3, 0.0),
+    "probit": (probit, 0.0, 0.0),
+    "cloglog": (cloglog, 0.0, 0.0),
 }
 KERNELS = list(FORMULAS)
 
@@ -69,6 +85,8 @@ MODELS: dict[str, GLM] = {
     "poisson_log": PoissonRegression(link="log", prior=Normal()),
     "student_t": StudentTRegression(df=3.5, scale=0.7, prior=Normal()),
     "negative_binomial": NegativeBinomialRegression(dispersion=0.3, prior=Normal()),
+    "probit": ProbitRegression(prior=Normal()),
+    "cloglog": CloglogRegression(prior=Normal()),
 }
 
 
@@ -77,7 +95,7 @@ LOGISTIC = FUNCTIONS["logistic"]
 
 
 def targets(kernel: str, rng: np.random.Generator, num_rows: int, largest: float = 30.0) -> Array:
-    if kernel == "logistic":
+    if kernel in ("logistic", "probit", "cloglog"):
         return rng.choice([-1.0, 1.0], num_rows)
     counts = np.floor(rng.uniform(0.0, largest, num_rows))
     counts[::3] = 0.0
@@ -355,3 +373,14 @@ def test_a_numba_that_cannot_be_imported_is_not_available(monkeypatch: pytest.Mo
         assert not compiled.available()
     finally:
         compiled.available.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["probit", "cloglog"])
+@pytest.mark.parametrize("label", [-1.0, 1.0])
+def test_slopes_are_the_derivatives(name: str, label: float) -> None:
+    model, eta = MODELS[name], np.append(np.linspace(-50.0, 50.0, 1001), 320.0)
+    y = np.full(eta.size, label)
+    slopes = eta[:, None].copy()
+    compiled.transform(model.slope_kernel, slopes, y)
+    (expected,) = model.derivatives(eta, y, 1)
+    np.testing.assert_allclose(slopes[:, 0], expected, rtol=1e-10, atol=1e-300)

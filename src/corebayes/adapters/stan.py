@@ -21,7 +21,7 @@ import numpy as np
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.mixed_parts import mixed_parts
 from corebayes.adapters.stan_mixed import mixed_program
-from corebayes.coreset import Coreset, as_rows
+from corebayes.coreset import Coreset, GroupCoreset, as_rows
 from corebayes.files.atomic import write_atomically
 from corebayes.models.glm import GLM
 
@@ -84,6 +84,12 @@ def to_stan(coreset: Coreset) -> StanExport:
     of a program of one's own. `export.write(folder)` makes files of it; with pystan:
     `stan.build(export.program, data=export.data)`.
     """
+    if isinstance(coreset, GroupCoreset):
+        raise TypeError(
+            "to_stan has no program for a coreset of groups, whose weights are of integrals over "
+            "effects and not of rows: take to_numpyro or to_pymc, or export coreset.level_one, the "
+            "weighted rows of all groups"
+        )
     coreset = as_rows(coreset)
     if mixed := mixed_parts(coreset):
         data, program, lines = mixed_program(mixed, coreset)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp, expm1, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.models.compiled import Kernel
 from corebayes.models.family import Row
 from corebayes.models.glm import GLM
 from corebayes.models.labels import check_labels, signs
-from corebayes.models.special import exponential
+from corebayes.models.special import LAST_EXPONENT, exponential
 from corebayes.types import Array, Block
 
 # log(1 − exp(−e^η)) = η to the last bit below this.
@@ -27,6 +29,14 @@ class CloglogRegression(GLM):
     """
 
     command_line = {"cloglog": {}}  # noqa: RUF012
+
+    @property
+    def kernel(self) -> Kernel | None:
+        return cloglog_kernel
+
+    @property
+    def slope_kernel(self) -> Kernel | None:
+        return cloglog_slope
 
     def predictor_of_mean(self, mean: float, count: float) -> float:
         share = (0.5 * (mean + 1.0) * count + 0.5) / (count + 1.0)
@@ -81,3 +91,28 @@ class CloglogRegression(GLM):
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         rate = xp.exp(eta)
         return xp.where(row["y"] > 0.0, xp.log(-xp.expm1(-rate)), -rate)
+
+
+def cloglog_kernel(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -> None:
+    """f = log(1 − exp(−e^η)) for y = 1 and −e^η for y = −1, e^η as `exponential` has it."""
+    for i in range(eta.size):
+        kept = LAST_EXPONENT if eta[i] > LAST_EXPONENT else eta[i]
+        more = eta[i] - kept
+        rate = exp(kept) * (1.0 + more * (1.0 + 0.5 * more))
+        if y[i] <= 0.0:
+            eta[i] = -rate
+        elif eta[i] >= IS_ETA:
+            eta[i] = log(-expm1(-rate))
+
+
+def cloglog_slope(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -> None:
+    """ℓ' = e^η / (exp(e^η) − 1) for y = 1 and −e^η for y = −1."""
+    for i in range(eta.size):
+        kept = LAST_EXPONENT if eta[i] > LAST_EXPONENT else eta[i]
+        more = eta[i] - kept
+        if y[i] <= 0.0:
+            eta[i] = -exp(kept) * (1.0 + more)
+        else:
+            rate = exp(kept)
+            # Beyond 700 the quotient is zero, and its divisor no number.
+            eta[i] = 0.0 if rate > 700.0 else rate / expm1(rate) if rate > 1e-300 else 1.0
