@@ -171,7 +171,8 @@ def modes(kept: Kept, runs: int, *names: str) -> None:
     )
     everything: list[Row] = []
     for name in names or FAMILIES:
-        found = list(kept.each(mode_jobs(name, -(-runs // len(FAMILIES))), mode_of))
+        # 60 of each family of the first seven.
+        found = list(kept.each(mode_jobs(name, -(-runs // 7)), mode_of))
         everything += found
         if found:
             counts = (len(found), *counted(found))

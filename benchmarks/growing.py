@@ -2,12 +2,15 @@
 
     python -m benchmarks.growing                 # thirty nights of 1e5 rows, and 64 shards
     python -m benchmarks.growing --rows 10000    # the same, smaller
+    python -m benchmarks.growing --part nights --drift 0.15 --nights 12 --rows 20000
 
 Nights: a coreset of the first night is updated with each following one, with the default reserve,
 with one from the first night on, and with none; KL(π_w ‖ π) against all rows so far, certified.
 Shards: coresets of 64 shards, merged eight by eight on worker processes, against one build of the
 whole; in one round, and in two, where the shards are built around a rough coreset of all of them.
-The rows are those of `benchmarks.datasets.logistic` (d = 10). CPU seconds are of one core.
+The rows are those of `benchmarks.datasets.logistic` (d = 10), or with --drift such whose
+coefficients come and go by that much from night to night (d = 6), so that the posterior moves by
+several standard deviations at a time. CPU seconds are of one core.
 """
 
 from __future__ import annotations
@@ -64,6 +67,19 @@ def nights(
             )
     print(f"  all nights {spent:.0f} CPU s")
     return lines
+
+
+def drifting(
+    seed: int, num_rows: int, num_nights: int, drift: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nights that are not alike, one below the other."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(num_nights * num_rows, 6))
+    X[:, -1] = 1.0
+    night = np.repeat(np.arange(num_nights), num_rows)[:, None]
+    theta = np.linspace(1.0, -1.0, 6) + drift * np.sin(np.arange(6) + 0.5 * night)
+    y = rng.random(len(X)) < 1.0 / (1.0 + np.exp(-np.sum(X * theta, axis=1)))
+    return X, y.astype(float)
 
 
 def _build_shard(size: int, around: cb.Coreset | None, data: Any) -> cb.Coreset:
@@ -124,9 +140,13 @@ def main() -> None:
     parser.add_argument("--times", type=int, nargs="+", default=[1, 3], help="rows of a shard")
     parser.add_argument("--part", choices=["nights", "shards", "both"], default="both")
     parser.add_argument("--without", action="store_true", help="also without any reserve")
+    parser.add_argument("--drift", type=float, default=0.0, help="of the coefficients")
     parser.add_argument("--json", help="where to write the figures")
     asked = parser.parse_args()
-    X, y = logistic(asked.seed, asked.rows * asked.nights)
+    if asked.drift:
+        X, y = drifting(asked.seed, asked.rows, asked.nights, asked.drift)
+    else:
+        X, y = logistic(asked.seed, asked.rows * asked.nights)
     report: dict[str, Any] = {"arguments": vars(asked)}
     for size in asked.sizes:
         began = time.process_time()

@@ -7,6 +7,9 @@ labels      x ~ ½ N(a, 1) + ½ N(b, 1): exchanging a and b changes nothing
 square      Cauchy noise around θ²: the sign of θ changes nothing
 absolute    Gaussian noise around |θ|
 product     Gaussian noise around a·b: two ridges
+dims        as lost, in two to eight dimensions
+banana      Gaussian noise around a + b²: a ridge that is bent
+funnel      Gaussian noise around b, with b ~ N(0, e^a)
 """
 
 from __future__ import annotations
@@ -67,6 +70,29 @@ def product_likelihood(draws: Array, block: Block) -> Array:
     return -0.5 * np.square(block["x"][:, None] - draws[:, 0] * draws[:, 1])
 
 
+def dims_likelihood(draws: Array, block: Block) -> Array:
+    """As `lost_likelihood`, the second mode `place` deviations along a diagonal of all axes."""
+    diagonal = draws.sum(axis=1) / np.sqrt(draws.shape[1])
+    place, height = block["place"][:, None], block["height"][:, None]
+    second = np.logaddexp(0.0, place * diagonal - 0.5 * np.square(place) + height)
+    first = -0.5 * np.sum(np.square(draws), axis=1) * np.ones_like(place)
+    return block["share"][:, None] * np.where(block["kind"][:, None] == 0.0, first, second)
+
+
+def banana_likelihood(draws: Array, block: Block) -> Array:
+    return -0.5 * np.square(block["x"][:, None] - draws[:, 0] - np.square(draws[:, 1]))
+
+
+def location_likelihood(draws: Array, block: Block) -> Array:
+    return -0.5 * np.square(block["x"][:, None] - draws[:, 1])
+
+
+def funnel_prior(draws: Array) -> Array:
+    """θ_2 ~ N(0, e^θ_1) with θ_1 ~ N(0, 3²)."""
+    scale = draws[:, 0]
+    return -np.square(scale) / 18.0 - 0.5 * scale - 0.5 * np.square(draws[:, 1]) * np.exp(-scale)
+
+
 def normal_prior(deviation: float) -> Callable[[Array], Array]:
     return lambda draws: -0.5 * np.sum(np.square(draws / deviation), axis=1)
 
@@ -78,6 +104,11 @@ def line(low: float, high: float, number: int) -> Array:
 def plane(low: float, high: float, number: int) -> Array:
     axis = np.linspace(low, high, number)
     return np.column_stack([values.ravel() for values in np.meshgrid(axis, axis)])
+
+
+def funnel_places() -> Array:
+    axes = np.linspace(-14.0, 14.0, 141), np.linspace(-4.0, 6.0, 501)
+    return np.column_stack([values.ravel() for values in np.meshgrid(*axes)])
 
 
 def log_shares(model: Any, grid: Array, block: Block, weights: Array) -> Array:
@@ -179,8 +210,42 @@ def lost(seed: int) -> Iterator[Case]:
         yield Case(f"lost {name} {number}", coreset, rows, truth.kl(coreset))
 
 
+def dims(seed: int) -> Iterator[Case]:
+    """Two modes in two to eight dimensions: across the diagonal all is as in one."""
+    rng, dim, number = np.random.default_rng(seed), 2 + seed % 7, (800, 20_000)[seed % 2]
+    place, mass = rng.uniform(6.0, 14.0), rng.choice([0.01, 0.06, 0.2, 0.5])
+    whole = np.ones(number)
+    fields = {
+        "kind": np.arange(number) % 2.0,
+        "share": whole * 2.0 / number,
+        "place": place * whole,
+        "height": np.log(mass / (1.0 - mass)) * whole,
+    }
+    rows = open_rows(fields)
+    model = cb.CustomModel(dims_likelihood, normal_prior(20.0), dim).bind(rows)
+    one = cb.CustomModel(dims_likelihood, normal_prior(20.0), 1).bind(rows)
+    both = rows.take(np.arange(2))
+    truth = grid(one, line(-15.0, 30.0, 20_001), both, np.full(2, number / 2.0))
+    for name, indices, weights in (
+        ("lost", [0], [number / 2.0]),
+        ("near", [0, 1], [number / 2.0 * 1.001, number / 2.0 * 0.9995]),
+        ("half", [0, 1], [number / 2.0, number / 2.2]),
+    ):
+        of_one = of_rows(one, rows, np.array(indices), np.array(weights))
+        # The other axes: N(0, 1/(a + s²)) of precision a·weight, the same in each.
+        ratio = (weights[0] * 2.0 / number + 1.0 / 400.0) / (1.0 + 1.0 / 400.0)
+        across = 0.5 * (dim - 1) * (1.0 / ratio - 1.0 + np.log(ratio))
+        coreset = of_rows(model, rows, np.array(indices), np.array(weights))
+        yield Case(f"dims {name} {dim} {number}", coreset, rows, truth.kl(of_one) + across)
+
+
 def located(
-    name: str, likelihood: Any, deviation: float, dim: int, places: Array, make: Any
+    name: str,
+    likelihood: Any,
+    deviation: float | Callable[[Array], Array],
+    dim: int,
+    places: Array,
+    make: Any,
 ) -> Callable[[int], Iterator[Case]]:
     """Cases of a likelihood of x alone; `make` gives x and weights that are wrong."""
 
@@ -188,7 +253,8 @@ def located(
         rng = np.random.default_rng(seed)
         x, wrong = make(rng, (60, 200, 2000 if dim == 1 else 120)[seed % 3])
         rows = open_rows({"x": x})
-        model = cb.CustomModel(likelihood, normal_prior(deviation), dim).bind(rows)
+        prior = deviation if callable(deviation) else normal_prior(deviation)
+        model = cb.CustomModel(likelihood, prior, dim).bind(rows)
         block = rows.take(np.arange(len(x)))
         truth = grid(model, places, block, np.ones(len(x)))
         for kind, coreset in weighted_rows(rng, model, rows, wrong):
@@ -230,4 +296,7 @@ FAMILIES: dict[str, Callable[[int], Iterator[Case]]] = {
     "square": located("square", square_likelihood, 5.0, 1, line(-8, 8, 8001), wild),
     "absolute": located("absolute", absolute_likelihood, 5.0, 1, line(-8, 8, 8001), plain),
     "product": located("product", product_likelihood, 2.0, 2, plane(-9, 9, 401), plain),
+    "dims": dims,
+    "banana": located("banana", banana_likelihood, 2.0, 2, plane(-9, 9, 601), plain),
+    "funnel": located("funnel", location_likelihood, funnel_prior, 2, funnel_places(), plain),
 }

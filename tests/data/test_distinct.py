@@ -43,6 +43,49 @@ def test_files_are_counted_as_they_are_read(tmp_path):
     assert stored.total_count == held.total_count == 5000
 
 
+def test_files_with_a_column_of_counts(tmp_path):
+    """Fractions add up, rows that count zero times are no rows, and negative ones are named."""
+    pandas = pytest.importorskip("pandas")
+    X, y, counts = categories(3000, seed=3)
+    counts[::7] = 0.0
+    X[7 * 5], y[7 * 5] = 9.0, 1.0  # A row that nothing else is like, and that does not count.
+    frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y, "n": counts})
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path, row_group_size=500)
+    held = cb.open((X, y), counts=counts, duplicates="count")
+    for source in (path, frame, [path]):
+        rows = cb.open(source, target="y", counts="n", duplicates="count")
+        everything = np.arange(rows.num_rows)
+        block, expected = rows.take(everything), held.take(everything)
+        assert rows.num_rows == held.num_rows and not np.any(block.X == 9.0)
+        assert np.array_equal(block.X, expected.X) and np.array_equal(block.y, expected.y)
+        assert np.allclose(block.counts, expected.counts, rtol=1e-12)
+        assert rows.total_count == pytest.approx(counts.sum())
+    frame.loc[1234, "n"] = -0.5
+    frame.to_parquet(path, row_group_size=500)
+    for duplicates in ("count", None):
+        with pytest.raises(ValueError, match=r"row 1234 counts -0\.5 times"):
+            cb.open(path, target="y", counts="n", duplicates=duplicates).check()
+
+
+def test_counts_of_an_earlier_coreset_are_data(tmp_path):
+    """Rows of an exported coreset, counted by their weights, have its posterior."""
+    X, y, _ = categories()
+    model = cb.LogisticRegression(prior=cb.Normal())
+    coreset = cb.build(model, (X, y), size=15, seed=0)
+    cb.to_parquet(coreset, tmp_path / "weighted.parquet")
+    rows = cb.open(
+        tmp_path / "weighted.parquet",
+        target="y",
+        features=["x0", "x1", "x2"],
+        counts="weight",
+        duplicates="count",
+    )
+    fit, full = (full_posterior(model.bind(one), one) for one in (rows, cb.open((X, y))))
+    assert np.allclose(fit.mean, cb.Laplace().fit(cb.Posterior.of(coreset)).mean, atol=1e-6)
+    assert cb.diagnostics.gaussian_kl(fit, full) < 1e-3
+
+
 def test_zeros_of_both_signs_are_the_same_and_bad_rows_are_named():
     rows = cb.open((np.array([[0.0], [-0.0], [1.0]]), [1, 1, 1]), duplicates="count")
     assert rows.take([0, 1]).counts.tolist() == [2.0, 1.0]
@@ -64,3 +107,14 @@ def test_more_distinct_rows_than_memory_are_left_as_they_are(monkeypatch):
     with pytest.warns(UserWarning, match="repeated rows are not counted"):
         rows = cb.open((X, np.ones(500)), duplicates="count")
     assert rows.num_rows == 500 and rows.template.counts is None
+
+
+def test_memory_bounds_what_is_held(tmp_path):
+    """More distinct rows than half of what is left: rows as they are, and a warning says so."""
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(150_000, 2))
+    frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": 1.0})
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=15_000)
+    with pytest.warns(UserWarning, match="rows are distinct among the first"):
+        rows = cb.open(tmp_path / "rows.parquet", target="y", duplicates="count", memory="320MB")
+    assert rows.num_rows == 150_000

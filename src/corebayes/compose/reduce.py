@@ -30,6 +30,7 @@ from corebayes.build.run import Run, Tolerance
 from corebayes.certify.measure import measure
 from corebayes.certify.steps import Step, certified_step, moved, passed_steps
 from corebayes.checkpoint import check_folder
+from corebayes.compose.drift import widened
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import AnnealedSparseVI, Construction, default_construction
 from corebayes.coreset import Coreset, GroupCoreset
@@ -40,12 +41,20 @@ from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.rows import Rows
 from corebayes.samplers.exact import is_conjugate
+from corebayes.tangent.geometry import Geometry
 from corebayes.types import Block, Model, WeightedPoints
+from corebayes.watch.logs import say
 from corebayes.watch.progress import Progress
 
 # Rows of the reserve for each row of the coreset, and the most that a default asks for. Few rows
 # that were chosen already are few to choose from, and no pass is spent on them: a merge keeps more.
 RESERVE, RESERVE_OF_A_MERGE, MOST_RESERVE = 3, 6, 1500
+NO_RESERVE = (
+    "the posterior moves by more than a standard deviation, and the coreset that is updated has no "
+    "reserve: what it missed is larger there; build(..., reserve=...) keeps one from the first"
+)
+# So many times the default reserve where the posterior moves from step to step.
+DRIFTING = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +64,7 @@ class Reduction:
     size: int | None
     tol: float | None
     reserve: int
+    reserve_is_given: bool
     method: Construction
     seed: int
     certify: bool
@@ -88,6 +98,7 @@ def asked_for(
     model needs none: its coreset matches quadratics, and there is nothing else.
     """
     wanted = largest if size is None and tol is None else checked_size(size, tol)
+    given = reserve is not None
     if reserve is not None:
         checked_whole("reserve", reserve, 0)
     elif is_conjugate(model):
@@ -105,6 +116,7 @@ def asked_for(
         size=wanted,
         tol=checked_positive("tol", tol),
         reserve=reserve,
+        reserve_is_given=given,
         method=method,
         seed=checked_seed(seed),
         certify=certify,
@@ -136,8 +148,16 @@ def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress
         # Nothing is lost, and the more rows there are to choose from, the better the next choice.
         reserve = pilot
     elif asked.reserve > (asked.size or 0):
-        most = min(asked.reserve, problem.data.num_rows)
-        run, _ = _run(problem, asked, limit, "reserve", most, pilot, bar)
+        most, wide = asked.reserve, None
+        if union.new is not None:
+            # Where the posterior moves far more has to be matched.
+            more = most if asked.reserve_is_given else min(DRIFTING * most, MOST_RESERVE)
+            wide = widened(problem, union.stand_ins, pilot, more)
+            most = most if wide is None else more
+            if wide is not None and union.coresets[0].reserve is None:
+                say("drift", NO_RESERVE, at=wide.at)
+        most = min(most, problem.data.num_rows)
+        run, _ = _run(problem, asked, limit, "reserve", most, pilot, bar, wide)
         pilot = reserve = run.state.points
     run, reason = _run(problem, asked, limit, "coreset", asked.size, pilot, bar)
     built = run.coreset(run.state.points, reason)
@@ -162,10 +182,12 @@ def _pilot(union: Union, asked: Reduction, limit: TimeLimit) -> WeightedPoints:
     return old.append(WeightedPoints(found.indices + old.size, plain, found.weights))
 
 
-def _finest(model: Model) -> Construction:
+def _finest(model: Model, geometry: Geometry | None) -> Construction:
     """What makes a reserve: all that can be matched."""
     found = default_construction(model)
-    return replace(found, tolerance=FINE) if isinstance(found, AnnealedSparseVI) else found
+    if not isinstance(found, AnnealedSparseVI):
+        return found
+    return replace(found, tolerance=FINE, geometry=geometry)
 
 
 def _run(
@@ -176,10 +198,11 @@ def _run(
     size: int | None,
     pilot: WeightedPoints | None,
     bar: Progress,
+    geometry: Geometry | None = None,
 ) -> tuple[Run, str]:
     """One construction, with a journal of its own; only the last may be interrupted."""
     last = stage == "coreset"
-    method = asked.method if last else _finest(problem.model)
+    method = asked.method if last else _finest(problem.model, geometry)
     if asked.around is not None:
         check_columns(asked.around, problem.data, problem.model)
         method = around_pilot(method, asked.around, problem, size)

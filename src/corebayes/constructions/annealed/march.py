@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.constructions.annealed.arrive import arrive
+from corebayes.constructions.annealed.arrive import Arrival, arrive
 from corebayes.constructions.annealed.choose import Choose
 from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.annealed.view import Goal, View
@@ -39,6 +39,8 @@ NEARLY_THERE = 0.5
 # Gaussian; and a 400th of all rows, so that the march is two or three steps of the first ratio, 16,
 # however many rows there are, up to 20,000 that still fit in memory as a matrix.
 FIRST_ROWS, FIRST_ROWS_A_PARAMETER, FIRST_SHARE, MOST_FIRST_ROWS = 500, 20, 400, 20_000
+# Nats to all rows, to second order, from which a march would not find its way.
+OUT_OF_SIGHT = 1e9
 
 
 class March(NamedTuple):
@@ -70,10 +72,20 @@ def begin(view: View, goal: Goal, warming: float) -> March | Choose:
     if temperature < 1.0 and view.has_unseen:
         arrived = arrive(view, points)
         if arrived is not None:
-            look, geometry, heavy = arrived
-            return Choose(goal._replace(geometry=geometry), look, heavy)
+            return _chosen(goal, arrived)
     look = view.look(points, None, temperature, _warmer(temperature, warming))
+    if temperature < 1.0 and not look.half_variance < OUT_OF_SIGHT:
+        # The subsample says nothing of a column that others are known by: as wide as its prior,
+        # all rows cannot be seen from there, however cheap looks are.
+        arrived = arrive(view, points)
+        if arrived is not None:
+            return _chosen(goal, arrived)
     return _arrived(March(goal, look, temperature, warming))
+
+
+def _chosen(goal: Goal, arrived: Arrival) -> Choose:
+    look, geometry, heavy = arrived
+    return Choose(goal._replace(geometry=geometry), look, heavy)
 
 
 def step(view: View, state: March, pilot_size: int) -> tuple[March | Choose, Info]:
