@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.posteriordb.catalogue import catalogue
+
 MOST_OFF, MOST_TIMES = 0.1, 2.0
 
 HEAD = """# Posteriors of posteriordb
@@ -103,7 +105,8 @@ def verdict(rows: Mapping[str, Any]) -> str:
     ratios = sorted(times(row) for row in found.values())
     return (
         f"{len(found)} posteriors, {len(certified)} certified. Certified and off by more than "
-        f"{MOST_OFF} standard deviations: {', '.join(wrong) or 'none'}. Build + sample takes "
+        f"{MOST_OFF} standard deviations: {', '.join(wrong) or 'none'}. Build + sample, of the "
+        "slower of the two ways to write the model, takes "
         f"{ratios[0]:.2f} to {ratios[-1]:.2f} times the CPU seconds of NUTS on all rows (median "
         f"{ratios[len(ratios) // 2]:.2f}); more than {MOST_TIMES:g} times: "
         f"{', '.join(slow) or 'none'}."
@@ -118,5 +121,7 @@ def page(rows: Mapping[str, Any]) -> str:
     table += [f"| {' | '.join(cells(name, row))} |" for name, row in found.items()]
     used = sorted({row["versions"] for row in found.values()})
     seeds = sorted({row["seed"] for row in found.values()})
-    foot = f"\nSeeds {', '.join(map(str, seeds))}; {'; '.join(used)}.\n"
+    missing = [name for name in catalogue() if name not in found]
+    without = f"\nWithout a result yet: {', '.join(missing)}.\n" if missing else ""
+    foot = f"{without}\nSeeds {', '.join(map(str, seeds))}; {'; '.join(used)}.\n"
     return HEAD + verdict(rows) + "\n\n" + "\n".join(table) + "\n" + foot

@@ -3,8 +3,8 @@
 A reserve is matched around the posterior of its time. When new rows are not like the old ones the
 posterior moves by several standard deviations at a time, and what was matched to third degree is
 wrong by its fourth where the next one lies. So where a step has moved by m > 1 standard deviations,
-the reserve is matched under N(μ, m²Σ) in the place of N(μ, Σ), to as high a degree as its rows can
-make use of.
+the reserve is matched under N(μ, m²Σ) in the place of N(μ, Σ), if its rows are enough for the
+fourth degree: to third degree alone what is gained far away is lost nearby.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from corebayes.types import Gaussian, WeightedPoints
 # Standard deviations, as a root mean square, that a step may move by within what is matched; and
 # the widest that is, beyond which nothing but all rows would do.
 NEAR, WIDEST = 1.0, 10.0
+LEAST_ORDER = 4
 
 
 def widened(problem: Problem, old: WeightedPoints, new: WeightedPoints, size: int) -> Pinned | None:
@@ -44,19 +45,20 @@ def widened(problem: Problem, old: WeightedPoints, new: WeightedPoints, size: in
     if before is None or now is None:
         return None
     shift = np.linalg.solve(before.factor, now.mean - before.mean)
+    order = _order(problem, size)
     distance = min(float(np.sqrt(np.mean(np.square(shift)))), WIDEST)
-    if not distance > NEAR:
+    if not distance > NEAR or order < LEAST_ORDER:
         return None
-    inner = Hermite(order=_order(problem, size))
+    inner = Hermite(order=order)
     space = inner.space_at(problem, Gaussian(now.mean, distance * now.factor))
     return Pinned(at=f"{distance:.9g} standard deviations", inner=inner, there=space)
 
 
 def _order(problem: Problem, size: int) -> int:
-    """The lowest degree that `size` rows cannot match all of, as far as it is cheap."""
+    """The highest degree that `size` rows can match all of, as far as it is cheap."""
     dim, num_rows = problem.model.dim, problem.data.num_rows
     order = 3
-    while comb(dim + order, order) <= size and order < MAX_ORDER:
+    while comb(dim + order + 1, order + 1) <= size and order < MAX_ORDER:
         numbers = float(dim) ** (order + 1)
         if numbers > MAX_NUMBERS or numbers * num_rows > AFFORDABLE:
             break
