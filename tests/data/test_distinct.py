@@ -116,5 +116,5 @@ def test_memory_bounds_what_is_held(tmp_path):
     frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": 1.0})
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=15_000)
     with pytest.warns(UserWarning, match="rows are distinct among the first"):
-        rows = cb.open(tmp_path / "rows.parquet", target="y", duplicates="count", memory="320MB")
+        rows = cb.open(tmp_path / "rows.parquet", target="y", duplicates="count", memory="400MB")
     assert rows.num_rows == 150_000

@@ -307,7 +307,7 @@ def test_what_cannot_be_is_a_sentence(built):
     three = mixed("logistic", ("1", "x", "one"))
     with pytest.raises(ValueError, match="at most 2 effects"):
         cb.build(three, frame, target="y", unit="group", size=5)
-    with pytest.raises(ValueError, match="unit is for mixed models"):
+    with pytest.raises(ValueError, match="unit: there is no column 'group'"):
         cb.build(cb.LogisticRegression(prior=cb.Normal()), frame, target="y", unit="group", size=5)
     with pytest.raises(ValueError, match='must be "group" or the column'):
         cb.build(mixed("logistic"), frame, target="y", unit="h", size=5)

@@ -10,6 +10,7 @@ Degrees beyond `order` are dropped; linear regression is the exact case of order
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +34,11 @@ from corebayes.types import Array, Block, Estimate, Gaussian, Model, Rng, Total,
 MAX_ORDER = 8
 # Steps to the Gaussian closest to π_w, and the nats at which it is there.
 MOST_STEPS, CENTRED = 20, 1e-10
+# Shares of a step that are tried, and the nats from which whole ones are safe.
+SHARES, CLOSE = (1.0, 0.25, 0.06, 0.015), 1e-3
+# Nats to that Gaussian from where a Laplace fit says little of the posterior, and from where the
+# steps of Newton do; how much narrower is tried then.
+ASTRAY, OUT_OF_SIGHT, NARROWER = 10.0, 1e12, (1.0, 4.0, 16.0, 64.0)
 # Derivatives that every family has.
 KNOWN = 3
 # Up to this spread of η so many nodes give E f within 1e-9: the error is that of a polynomial of
@@ -126,19 +132,21 @@ class HermiteSpace(RidgeAlgebra):
         ridges, means = self._ridges(design, target, scratch("beta", design.shape))
         return Total(self.combine(ridges, counts), float(counts @ means))
 
-    def newton(self, total: Total) -> tuple[Gaussian, float]:
+    def newton(self, total: Total, share: float = 1.0) -> tuple[Gaussian, float]:
         """A step towards the Gaussian closest to the posterior with this total of the rows.
 
-        With g = LᵀE∇ log π and P = −LᵀE∇² log π L it is N(μ + L P⁻¹g, L P⁻¹ Lᵀ); the second
-        number is how far that is in nats to second order, ½ gᵀP⁻¹g + ¼ ‖P − I‖²; infinite, with
-        no step, where P is not positive definite in floating point. Cost: d³ flops.
+        With g = LᵀE∇ log π and P = −LᵀE∇² log π L it is N(μ + L P⁻¹g, L P⁻¹ Lᵀ), or a `share` s of
+        that way: s·g for g and (1 − s) I + s P for P. The second number is how far that is in nats
+        to second order, ½ gᵀP⁻¹g + ¼ ‖P − I‖²; infinite, with no step, where P is not positive
+        definite in floating point. Cost: d³ flops.
         """
         prior, dim = self.model.gaussian_prior, self.dim
         slopes, curvature = self._split(total.element)[:2]
         pull = self.factor.T @ prior.precision
         # g = Σ c_1 β − LᵀΛ(μ − μ_0),   P = LᵀΛL − Σ c_2 ββᵀ
-        gradient = slopes - pull @ (self.location - prior.mean)
-        precision = pull @ self.factor - ROOT_2 * curvature.reshape(dim, dim)
+        gradient = share * (slopes - pull @ (self.location - prior.mean))
+        precision = share * (pull @ self.factor - ROOT_2 * curvature.reshape(dim, dim))
+        precision += (1.0 - share) * np.eye(dim)
         try:
             root: Array = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
         except np.linalg.LinAlgError:
@@ -183,24 +191,66 @@ class Hermite(Geometry):
         sampler = Exact() if is_conjugate(problem.model) else Laplace()
         posterior = Posterior(model, points.rows, points.weights)
         space = self.space_at(problem, sampler.fit(posterior, start))
-        return self._centred(problem, space, points) if self.centred else space
+        rows = Block(points.rows.fields, points.weights)
+        astray = not space.newton(space.total(rows))[1] <= ASTRAY
+        return self._centred(problem, space, rows) if self.centred or astray else space
 
-    def _centred(
-        self, problem: Problem, space: HermiteSpace, points: WeightedPoints
-    ) -> HermiteSpace:
+    def _centred(self, problem: Problem, space: HermiteSpace, rows: Block) -> HermiteSpace:
         """The space at the Gaussian closest to π_w. Cost: M·d² + d³ flops a step, a few of them."""
         rough = replace(self, order=min(self.order, 2))
-        at, last = Gaussian(space.location, space.factor), np.inf
-        rows = Block(points.rows.fields, points.weights)
+
+        def ask(space: HermiteSpace) -> Total:
+            return space.total(rows)
+
+        near, total = rough.within_sight(problem, space, ask)
         for _ in range(MOST_STEPS):
-            near = rough.space_at(problem, at)
-            nearer, misfit = near.newton(near.total(rows))
-            if not misfit < last:
-                break
-            at, last = nearer, misfit
+            nearer, misfit = near.newton(total)
             if misfit <= CENTRED:
+                return self.space_at(problem, nearer)
+            lower = rough.lower(problem, near, total, ask)
+            if lower is None:
                 break
-        return self.space_at(problem, at)
+            near, total = lower
+        return self.space_at(problem, Gaussian(near.location, near.factor))
+
+    def within_sight(
+        self, problem: Problem, space: HermiteSpace, ask: Callable[[HermiteSpace], Total]
+    ) -> tuple[HermiteSpace, Total]:
+        """The space, made narrower until the averages of all rows are numbers, and its total.
+
+        A posterior that is as wide as its prior on one side of the mode, and that an exponential
+        ends on the other, has a Laplace fit under which that exponential has no mean to speak of.
+        """
+        near, total = self.space_at(problem, Gaussian(space.location, space.factor)), None
+        for narrower in NARROWER:
+            near = self.space_at(problem, Gaussian(space.location, space.factor / narrower))
+            total = ask(near)
+            if near.newton(total)[1] < OUT_OF_SIGHT:
+                break
+        assert total is not None
+        return near, total
+
+    def lower(
+        self,
+        problem: Problem,
+        space: HermiteSpace,
+        total: Total,
+        ask: Callable[[HermiteSpace], Total],
+    ) -> tuple[HermiteSpace, Total] | None:
+        """The space after Newton's step, shortened until KL to the posterior falls, and its total.
+
+        Whole steps go back and forth where a posterior is as wide as its prior on one side and
+        narrow on the other (separated classes). None where no step is short enough.
+        """
+        energy, misfit = space.free_energy(total), space.newton(total)[1]
+        for share in SHARES:
+            nearer = self.space_at(problem, space.newton(total, share)[0])
+            answer = ask(nearer)
+            # So close that the last digits of the energy say nothing, whole steps get closer still.
+            closer = misfit <= CLOSE and nearer.newton(answer)[1] < misfit
+            if closer or nearer.free_energy(answer) < energy:
+                return nearer, answer
+        return None
 
     def space_at(self, problem: Problem, at: Gaussian) -> HermiteSpace:
         model = _require_glm(problem.model)

@@ -127,7 +127,8 @@ class BlockPursuit:
         self._crowded = False
         self._members, self._x = self._members[kept], self._x[kept]
         gram = self._from.gram(self._members, self._members)
-        self._set.refill(gram, self._from.cross[self._members])
+        inside = self._set.refill(gram, self._from.cross[self._members])
+        self._members, self._x = self._members[inside], self._x[inside]
 
     def _descend(self) -> None:
         """To the least squares over nonnegative weights of the members, or some way towards it."""

@@ -12,6 +12,7 @@ are, and no pilot on the way; where the steps do not settle, the march finds the
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import isfinite
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ from corebayes.types import Gaussian, Total, WeightedPoints
 SETTLED = 0.05
 # The share of that below which a forecast is believed.
 SURELY = 0.1
+# The same where the way is found by safe steps.
+NEAR_ENOUGH = 1.0
 # Looks at most: more would be no better than a march.
 MOST_LOOKS = 10
 # A step that leaves more than this share of the way will not settle.
@@ -59,16 +62,17 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
     # Degrees beyond the second say nothing of the way.
     rough = replace(geometry, order=min(geometry.order, 2))
     settled = _settled(problem, rough, geometry, rough.space(view.rng, problem, points))
+    unseen = settled is None
     if settled is None:
         # A wide prior on what the subsample does not show: safe steps to the mode come first.
         start = rough.space(view.rng, problem, points).location
         ask = Remembered(problem.ask)
         fit = asked_posterior(problem.model, ask, start=start, tolerance=AT_THE_MODE)
-        settled = _settled(problem, rough, geometry, rough.space_at(problem, fit))
+        settled = _descended(problem, rough, rough.space_at(problem, fit))
     if settled is None:
         return None
     space, total, nearer = settled
-    heavy = heaviest(view, space, points)
+    heavy = heaviest(view, space, points, rare=unseen)
     if view.given is None:
         geometry = with_skewness(view, geometry, space, points.rows, heavy.rows)
     if geometry.order > space.order:
@@ -97,3 +101,24 @@ def _settled(
         geometry = fine if forecast <= SURELY * SETTLED else rough
         space, last = geometry.space_at(problem, nearer), misfit
     return None
+
+
+def _descended(
+    problem: Problem, rough: Hermite, space: HermiteSpace
+) -> tuple[HermiteSpace, Total, Gaussian] | None:
+    """As `_settled`, by steps that are shortened until KL falls: slower, and safe.
+
+    Where a posterior is as wide as its prior in some direction, one nat of the way is near enough.
+    """
+    ask = partial(rough.total, problem)
+    space, total = rough.within_sight(problem, space, ask)
+    for _ in range(MOST_LOOKS):
+        nearer, misfit = space.newton(total)
+        if misfit <= SETTLED:
+            break
+        lower = rough.lower(problem, space, total, ask)
+        if lower is None:
+            break
+        space, total = lower
+    nearer, misfit = space.newton(total)
+    return (space, total, nearer) if misfit <= NEAR_ENOUGH else None

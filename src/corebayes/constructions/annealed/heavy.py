@@ -44,12 +44,14 @@ class HeaviestRows(BestRows):
         return Best(Points(numbers[best], block.take(best)), counted[best], 0)
 
 
-def heaviest(view: View, space: HermiteSpace, points: WeightedPoints) -> WeightedPoints:
+def heaviest(
+    view: View, space: HermiteSpace, points: WeightedPoints, *, rare: bool
+) -> WeightedPoints:
     """The heaviest rows that are not among the points, at weight zero. Cost: a pass of N·d² flops.
 
-    None for few parameters, whose rows are all alike.
+    None for few parameters, whose rows are all alike, unless some are known to be rare.
     """
-    if space.dim <= SKEWED_DIM:
+    if space.dim <= SKEWED_DIM and not rare:
         return view.problem.no_points()
     number = int(HEAVY_SHARE * view.pool_size)
     query = HeaviestRows(space, np.empty(0), number, np.sort(points.indices))
