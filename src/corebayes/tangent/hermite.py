@@ -38,7 +38,7 @@ MOST_STEPS, CENTRED = 20, 1e-10
 SHARES, CLOSE = (1.0, 0.25, 0.06, 0.015), 1e-3
 # Nats to that Gaussian from where a Laplace fit says little of the posterior, and from where the
 # steps of Newton do; how much narrower is tried then.
-ASTRAY, OUT_OF_SIGHT, NARROWER = 10.0, 1e12, (1.0, 4.0, 16.0, 64.0)
+ASTRAY, OUT_OF_SIGHT, NARROWER = 10.0, 1e12, (4.0, 16.0, 64.0)
 # Derivatives that every family has.
 KNOWN = 3
 # Up to this spread of η so many nodes give E f within 1e-9: the error is that of a polynomial of
@@ -190,19 +190,27 @@ class Hermite(Geometry):
         model = _require_glm(problem.model)
         sampler = Exact() if is_conjugate(problem.model) else Laplace()
         posterior = Posterior(model, points.rows, points.weights)
-        space = self.space_at(problem, sampler.fit(posterior, start))
+        fit = sampler.fit(posterior, start)
         rows = Block(points.rows.fields, points.weights)
-        astray = not space.newton(space.total(rows))[1] <= ASTRAY
-        return self._centred(problem, space, rows) if self.centred or astray else space
+        if self.centred or self._astray(problem, fit, rows):
+            return self._centred(problem, fit, rows)
+        return self.space_at(problem, fit)
 
-    def _centred(self, problem: Problem, space: HermiteSpace, rows: Block) -> HermiteSpace:
+    def _astray(self, problem: Problem, fit: Gaussian, rows: Block) -> bool:
+        """Whether a Laplace fit says little of π_w. Cost: M·d² flops."""
+        if self.order == 1:
+            return False
+        space = replace(self, order=2).space_at(problem, fit)
+        return not space.newton(space.total(rows))[1] <= ASTRAY
+
+    def _centred(self, problem: Problem, fit: Gaussian, rows: Block) -> HermiteSpace:
         """The space at the Gaussian closest to π_w. Cost: M·d² + d³ flops a step, a few of them."""
         rough = replace(self, order=min(self.order, 2))
 
         def ask(space: HermiteSpace) -> Total:
             return space.total(rows)
 
-        near, total = rough.within_sight(problem, space, ask)
+        near, total = rough.within_sight(problem, fit, ask)
         for _ in range(MOST_STEPS):
             nearer, misfit = near.newton(total)
             if misfit <= CENTRED:
@@ -214,21 +222,21 @@ class Hermite(Geometry):
         return self.space_at(problem, Gaussian(near.location, near.factor))
 
     def within_sight(
-        self, problem: Problem, space: HermiteSpace, ask: Callable[[HermiteSpace], Total]
+        self, problem: Problem, fit: Gaussian, ask: Callable[[HermiteSpace], Total]
     ) -> tuple[HermiteSpace, Total]:
-        """The space, made narrower until the averages of all rows are numbers, and its total.
+        """The space at a fit, made narrower until the averages of all rows are numbers; its total.
 
         A posterior that is as wide as its prior on one side of the mode, and that an exponential
         ends on the other, has a Laplace fit under which that exponential has no mean to speak of.
         """
-        near, total = self.space_at(problem, Gaussian(space.location, space.factor)), None
+        space = self.space_at(problem, fit)
+        total = ask(space)
         for narrower in NARROWER:
-            near = self.space_at(problem, Gaussian(space.location, space.factor / narrower))
-            total = ask(near)
-            if near.newton(total)[1] < OUT_OF_SIGHT:
+            if space.newton(total)[1] < OUT_OF_SIGHT:
                 break
-        assert total is not None
-        return near, total
+            space = self.space_at(problem, Gaussian(fit.mean, fit.factor / narrower))
+            total = ask(space)
+        return space, total
 
     def lower(
         self,

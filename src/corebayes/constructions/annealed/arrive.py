@@ -68,7 +68,7 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
         start = rough.space(view.rng, problem, points).location
         ask = Remembered(problem.ask)
         fit = asked_posterior(problem.model, ask, start=start, tolerance=AT_THE_MODE)
-        settled = _descended(problem, rough, rough.space_at(problem, fit))
+        settled = _descended(problem, rough, fit)
     if settled is None:
         return None
     space, total, nearer = settled
@@ -104,17 +104,16 @@ def _settled(
 
 
 def _descended(
-    problem: Problem, rough: Hermite, space: HermiteSpace
+    problem: Problem, rough: Hermite, fit: Gaussian
 ) -> tuple[HermiteSpace, Total, Gaussian] | None:
     """As `_settled`, by steps that are shortened until KL falls: slower, and safe.
 
     Where a posterior is as wide as its prior in some direction, one nat of the way is near enough.
     """
     ask = partial(rough.total, problem)
-    space, total = rough.within_sight(problem, space, ask)
+    space, total = rough.within_sight(problem, fit, ask)
     for _ in range(MOST_LOOKS):
-        nearer, misfit = space.newton(total)
-        if misfit <= SETTLED:
+        if space.newton(total)[1] <= SETTLED:
             break
         lower = rough.lower(problem, space, total, ask)
         if lower is None:
