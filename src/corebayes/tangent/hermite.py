@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import hermite_e
@@ -34,8 +34,8 @@ from corebayes.types import Array, Block, Estimate, Gaussian, Model, Rng, Total,
 MAX_ORDER = 8
 # Steps to the Gaussian closest to π_w, and the nats at which it is there.
 MOST_STEPS, CENTRED = 20, 1e-10
-# Shares of a step that are tried, and the nats from which whole ones are safe.
-SHARES, CLOSE = (1.0, 0.25, 0.06, 0.015), 1e-3
+# Steps that are tried, each a fourth of the one before; the nats from which whole ones are safe.
+SHORTER_STEPS, CLOSE = 4, 1e-3
 # Nats to that Gaussian from where a Laplace fit says little of the posterior, and from where the
 # steps of Newton do; how much narrower is tried then.
 ASTRAY, OUT_OF_SIGHT, NARROWER = 10.0, 1e12, (4.0, 16.0, 64.0)
@@ -165,6 +165,15 @@ class HermiteSpace(RidgeAlgebra):
         return gaussian_free_energy(self.model.gaussian_prior, posterior, total)
 
 
+class Near(NamedTuple):
+    """On the way to the Gaussian closest to a posterior."""
+
+    space: HermiteSpace
+    total: Total
+    share: float = 1.0
+    """Of the next step."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Hermite(Geometry):
     """Tangent spaces of a GLM at its Laplace posterior. Cost of a total: N·d^order flops.
@@ -210,20 +219,20 @@ class Hermite(Geometry):
         def ask(space: HermiteSpace) -> Total:
             return space.total(rows)
 
-        near, total = rough.within_sight(problem, fit, ask)
+        near = rough.within_sight(problem, fit, ask)
         for _ in range(MOST_STEPS):
-            nearer, misfit = near.newton(total)
+            nearer, misfit = near.space.newton(near.total)
             if misfit <= CENTRED:
                 return self.space_at(problem, nearer)
-            lower = rough.lower(problem, near, total, ask)
+            lower = rough.lower(problem, near, ask)
             if lower is None:
                 break
-            near, total = lower
-        return self.space_at(problem, Gaussian(near.location, near.factor))
+            near = lower
+        return self.space_at(problem, Gaussian(near.space.location, near.space.factor))
 
     def within_sight(
         self, problem: Problem, fit: Gaussian, ask: Callable[[HermiteSpace], Total]
-    ) -> tuple[HermiteSpace, Total]:
+    ) -> Near:
         """The space at a fit, made narrower until the averages of all rows are numbers; its total.
 
         A posterior that is as wide as its prior on one side of the mode, and that an exponential
@@ -236,28 +245,26 @@ class Hermite(Geometry):
                 break
             space = self.space_at(problem, Gaussian(fit.mean, fit.factor / narrower))
             total = ask(space)
-        return space, total
+        return Near(space, total)
 
     def lower(
-        self,
-        problem: Problem,
-        space: HermiteSpace,
-        total: Total,
-        ask: Callable[[HermiteSpace], Total],
-    ) -> tuple[HermiteSpace, Total] | None:
-        """The space after Newton's step, shortened until KL to the posterior falls, and its total.
+        self, problem: Problem, near: Near, ask: Callable[[HermiteSpace], Total]
+    ) -> Near | None:
+        """After Newton's step, shortened until KL to the posterior falls.
 
         Whole steps go back and forth where a posterior is as wide as its prior on one side and
         narrow on the other (separated classes). None where no step is short enough.
         """
+        space, total, share = near
         energy, misfit = space.free_energy(total), space.newton(total)[1]
-        for share in SHARES:
+        for _ in range(SHORTER_STEPS):
             nearer = self.space_at(problem, space.newton(total, share)[0])
             answer = ask(nearer)
             # So close that the last digits of the energy say nothing, whole steps get closer still.
             closer = misfit <= CLOSE and nearer.newton(answer)[1] < misfit
             if closer or nearer.free_energy(answer) < energy:
-                return nearer, answer
+                return Near(nearer, answer, min(1.0, 2.0 * share))
+            share /= 4.0
         return None
 
     def space_at(self, problem: Problem, at: Gaussian) -> HermiteSpace:

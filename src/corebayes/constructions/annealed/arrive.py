@@ -111,13 +111,13 @@ def _descended(
     Where a posterior is as wide as its prior in some direction, one nat of the way is near enough.
     """
     ask = partial(rough.total, problem)
-    space, total = rough.within_sight(problem, fit, ask)
+    near = rough.within_sight(problem, fit, ask)
     for _ in range(MOST_LOOKS):
-        if space.newton(total)[1] <= SETTLED:
+        if near.space.newton(near.total)[1] <= SETTLED:
             break
-        lower = rough.lower(problem, space, total, ask)
+        lower = rough.lower(problem, near, ask)
         if lower is None:
             break
-        space, total = lower
-    nearer, misfit = space.newton(total)
-    return (space, total, nearer) if misfit <= NEAR_ENOUGH else None
+        near = lower
+    nearer, misfit = near.space.newton(near.total)
+    return (near.space, near.total, nearer) if misfit <= NEAR_ENOUGH else None
