@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import hermite_e
@@ -165,15 +165,6 @@ class HermiteSpace(RidgeAlgebra):
         return gaussian_free_energy(self.model.gaussian_prior, posterior, total)
 
 
-class Near(NamedTuple):
-    """On the way to the Gaussian closest to a posterior."""
-
-    space: HermiteSpace
-    total: Total
-    share: float = 1.0
-    """Of the next step."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Hermite(Geometry):
     """Tangent spaces of a GLM at its Laplace posterior. Cost of a total: N·d^order flops.
@@ -215,24 +206,50 @@ class Hermite(Geometry):
     def _centred(self, problem: Problem, fit: Gaussian, rows: Block) -> HermiteSpace:
         """The space at the Gaussian closest to π_w. Cost: M·d² + d³ flops a step, a few of them."""
         rough = replace(self, order=min(self.order, 2))
+        space, total = rough.descend(
+            problem, fit, lambda space: space.total(rows), enough=CENTRED, most_steps=MOST_STEPS
+        )
+        nearer, misfit = space.newton(total)
+        last = nearer if misfit <= CENTRED else Gaussian(space.location, space.factor)
+        return self.space_at(problem, last)
 
-        def ask(space: HermiteSpace) -> Total:
-            return space.total(rows)
+    def descend(
+        self,
+        problem: Problem,
+        fit: Gaussian,
+        ask: Callable[[HermiteSpace], Total],
+        *,
+        enough: float,
+        most_steps: int,
+    ) -> tuple[HermiteSpace, Total]:
+        """Towards the Gaussian closest to a posterior, until so few nats are left, and its total.
 
-        near = rough.within_sight(problem, fit, ask)
-        for _ in range(MOST_STEPS):
-            nearer, misfit = near.space.newton(near.total)
-            if misfit <= CENTRED:
-                return self.space_at(problem, nearer)
-            lower = rough.lower(problem, near, ask)
-            if lower is None:
+        Newton's steps, each shortened until KL falls: whole ones go back and forth where a
+        posterior is as wide as its prior on one side and narrow on the other (separated classes).
+        """
+        space, total = self._within_sight(problem, fit, ask)
+        share = 1.0
+        for _ in range(most_steps):
+            misfit = space.newton(total)[1]
+            if misfit <= enough:
                 break
-            near = lower
-        return self.space_at(problem, Gaussian(near.space.location, near.space.factor))
+            energy = space.free_energy(total)
+            for _ in range(SHORTER_STEPS):
+                nearer = self.space_at(problem, space.newton(total, share)[0])
+                answer = ask(nearer)
+                # So close that the last digits of the energy say nothing, whole steps get closer.
+                closer = misfit <= CLOSE and nearer.newton(answer)[1] < misfit
+                if closer or nearer.free_energy(answer) < energy:
+                    break
+                share /= 4.0
+            else:
+                break
+            space, total, share = nearer, answer, min(1.0, 2.0 * share)
+        return space, total
 
-    def within_sight(
+    def _within_sight(
         self, problem: Problem, fit: Gaussian, ask: Callable[[HermiteSpace], Total]
-    ) -> Near:
+    ) -> tuple[HermiteSpace, Total]:
         """The space at a fit, made narrower until the averages of all rows are numbers; its total.
 
         A posterior that is as wide as its prior on one side of the mode, and that an exponential
@@ -245,27 +262,7 @@ class Hermite(Geometry):
                 break
             space = self.space_at(problem, Gaussian(fit.mean, fit.factor / narrower))
             total = ask(space)
-        return Near(space, total)
-
-    def lower(
-        self, problem: Problem, near: Near, ask: Callable[[HermiteSpace], Total]
-    ) -> Near | None:
-        """After Newton's step, shortened until KL to the posterior falls.
-
-        Whole steps go back and forth where a posterior is as wide as its prior on one side and
-        narrow on the other (separated classes). None where no step is short enough.
-        """
-        space, total, share = near
-        energy, misfit = space.free_energy(total), space.newton(total)[1]
-        for _ in range(SHORTER_STEPS):
-            nearer = self.space_at(problem, space.newton(total, share)[0])
-            answer = ask(nearer)
-            # So close that the last digits of the energy say nothing, whole steps get closer still.
-            closer = misfit <= CLOSE and nearer.newton(answer)[1] < misfit
-            if closer or nearer.free_energy(answer) < energy:
-                return Near(nearer, answer, min(1.0, 2.0 * share))
-            share /= 4.0
-        return None
+        return space, total
 
     def space_at(self, problem: Problem, at: Gaussian) -> HermiteSpace:
         model = _require_glm(problem.model)

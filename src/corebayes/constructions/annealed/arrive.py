@@ -111,13 +111,6 @@ def _descended(
     Where a posterior is as wide as its prior in some direction, one nat of the way is near enough.
     """
     ask = partial(rough.total, problem)
-    near = rough.within_sight(problem, fit, ask)
-    for _ in range(MOST_LOOKS):
-        if near.space.newton(near.total)[1] <= SETTLED:
-            break
-        lower = rough.lower(problem, near, ask)
-        if lower is None:
-            break
-        near = lower
-    nearer, misfit = near.space.newton(near.total)
-    return (near.space, near.total, nearer) if misfit <= NEAR_ENOUGH else None
+    space, total = rough.descend(problem, fit, ask, enough=SETTLED, most_steps=MOST_LOOKS)
+    nearer, misfit = space.newton(total)
+    return (space, total, nearer) if misfit <= NEAR_ENOUGH else None

@@ -74,7 +74,7 @@ def begin(view: View, goal: Goal, warming: float) -> March | Choose:
         if arrived is not None:
             return _chosen(goal, arrived)
     look = view.look(points, None, temperature, _warmer(temperature, warming))
-    if temperature < 1.0 and not look.half_variance < OUT_OF_SIGHT:
+    if temperature < 1.0 and not (view.has_unseen or look.half_variance < OUT_OF_SIGHT):
         # The subsample says nothing of a column that others are known by: as wide as its prior,
         # all rows cannot be seen from there, however cheap looks are.
         arrived = arrive(view, points)
