@@ -33,13 +33,16 @@ from corebayes.types import Rng, WeightedPoints
 from corebayes.watch.interrupts import is_interrupt
 from corebayes.weights.pursuit import orthogonal_pursuit
 
-# Rows of the reserve for each row of the coreset, and the most that a default asks for.
-RESERVE, MOST_RESERVE = 3, 1500
+# Rows of the reserve for each row of the coreset, and the least and the most that a default asks
+# for: few cost next to nothing.
+RESERVE, LEAST_RESERVE, MOST_RESERVE = 3, 60, 1500
 # A default keeps no more than this share of the rows: a reserve is a summary too.
 LARGEST_SHARE = 0.5
 # Random rows to choose from for each one that is kept. The fewer there are, the more alike the
 # weights, and the less is missed in degrees that were not matched.
 POOL_ROWS_A_POINT = 4
+# Numbers of an element, d^order, beyond which nobody who did not ask pays for a degree.
+FEW_NUMBERS = 1000
 
 
 def default_reserve(problem: Problem, size: int) -> int:
@@ -51,9 +54,13 @@ def default_reserve(problem: Problem, size: int) -> int:
     model, data = problem.model, problem.data
     if not is_plain(problem) or model.dim > SKEWED_DIM or not affordable_cubes(problem):
         return 0
-    quadratics = comb(model.dim + 2, 2)
-    number = min(max(RESERVE * size, quadratics), max(MOST_RESERVE, size))
-    return number if size < number <= LARGEST_SHARE * data.num_rows else 0
+    number = max(usual_reserve(size), comb(model.dim + 2, 2))
+    return min(number, int(LARGEST_SHARE * data.num_rows))
+
+
+def usual_reserve(size: int, times: int = RESERVE) -> int:
+    """So many times `size` rows, no fewer than cost next to nothing and no more than are many."""
+    return min(max(times * size, LEAST_RESERVE), max(MOST_RESERVE, size))
 
 
 def is_plain(problem: Problem) -> bool:
@@ -87,7 +94,7 @@ def with_reserve(
     folder = None if checkpoint is None else Path(checkpoint) / "reserve"
     try:
         with finer.recorded(folder, [size]), problem.data.stage("reserve"):
-            points = _found(finer, coreset.points, size)
+            points = _found(finer, coreset.points, size, MAX_NUMBERS if asked else FEW_NUMBERS)
     except BaseException as error:
         # The coreset itself is there, and nobody waits for what is beside it.
         if not (is_interrupt(error) or isinstance(error, OutOfTimeError)):
@@ -103,21 +110,24 @@ def with_reserve(
     )
 
 
-def _found(run: Run, points: WeightedPoints, size: int) -> WeightedPoints | None:
+def _found(run: Run, points: WeightedPoints, size: int, numbers: int) -> WeightedPoints | None:
     if is_plain(run.problem):
-        return matched(run.rng, run.problem, points, size)
+        order = highest_order(run.problem, size, partly=True, numbers=numbers)
+        return matched(run.rng, run.problem, points, size, order)
     run.init(size, points)
     run.until(Tolerance(None), lambda *_: None)
     return run.state.points
 
 
-def matched(rng: Rng, problem: Problem, points: WeightedPoints, size: int) -> WeightedPoints | None:
-    """`size` rows that match all of a GLM's rows to as high a degree as they can, at the posterior
-    of the points; None where these themselves match it better.
+def matched(
+    rng: Rng, problem: Problem, points: WeightedPoints, size: int, order: int
+) -> WeightedPoints | None:
+    """`size` rows that match all of a GLM's rows to this degree at the posterior of the points;
+    None where these themselves match it better.
 
     Cost: a pass of N·d^order flops, and a pursuit of `size` rows.
     """
-    geometry = Hermite(order=highest_order(problem, size))
+    geometry = Hermite(order=order)
     space = geometry.space(rng, problem, points)
     total = geometry.total(problem, space).element
     fresh = random_points(rng, problem, POOL_ROWS_A_POINT * size).positive()
@@ -128,14 +138,16 @@ def matched(rng: Rng, problem: Problem, points: WeightedPoints, size: int) -> We
     return found if left < before else None
 
 
-def highest_order(problem: Problem, size: int) -> int:
-    """The highest degree, from the third on, that `size` rows can match all of, as far as it is
-    cheap."""
+def highest_order(
+    problem: Problem, size: int, *, partly: bool = False, numbers: int = MAX_NUMBERS
+) -> int:
+    """The highest degree, from the third on, that `size` rows can match all of (or `partly`, the
+    first that they cannot), if its elements have no more `numbers` and a pass is cheap."""
     dim, num_rows = problem.model.dim, problem.data.num_rows
     order = 3
-    while comb(dim + order + 1, order + 1) <= size and order < MAX_ORDER:
-        numbers = float(dim) ** (order + 1)
-        if numbers > MAX_NUMBERS or numbers * num_rows > AFFORDABLE:
+    while comb(dim + order + (not partly), dim) <= size and order < MAX_ORDER:
+        more = float(dim) ** (order + 1)
+        if more > numbers or more * num_rows > AFFORDABLE:
             break
         order += 1
     return order

@@ -26,7 +26,7 @@ import numpy as np
 from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.build.arguments import check_method, checked_size
 from corebayes.build.around import FINE, around_pilot, check_around, check_columns
-from corebayes.build.reserve import MOST_RESERVE, RESERVE
+from corebayes.build.reserve import MOST_RESERVE, RESERVE, usual_reserve
 from corebayes.build.run import Run, Tolerance
 from corebayes.certify.measure import measure
 from corebayes.certify.steps import Step, certified_step, moved, passed_steps
@@ -105,8 +105,7 @@ def asked_for(
     elif is_conjugate(model):
         reserve = 0
     else:
-        number = wanted or largest
-        reserve = min(times * number, max(MOST_RESERVE, number))
+        reserve = usual_reserve(wanted or largest, times)
     if around is not None:
         check_around(around, tol=tol)
     checked_whole("draws", draws, 100)
