@@ -11,6 +11,7 @@ It is no better coreset for a posterior as it is, so nothing but `update` and `m
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from math import comb
 from os import PathLike
@@ -93,21 +94,23 @@ def with_reserve(
     size = min(size, problem.data.num_rows)
     folder = None if checkpoint is None else Path(checkpoint) / "reserve"
     try:
-        with finer.recorded(folder, [size]), problem.data.stage("reserve"):
+        with finer.recorded(folder, [size]), run.problem.data.stage("reserve"):
             points = _found(finer, coreset.points, size, MAX_NUMBERS if asked else FEW_NUMBERS)
     except BaseException as error:
         # The coreset itself is there, and nobody waits for what is beside it.
         if not (is_interrupt(error) or isinstance(error, OutOfTimeError)):
             raise
         return coreset
+    data = run.problem.data
+    spent = {
+        **data.meter.to_dict(),
+        "passes": run.problem.rows_scanned / data.num_rows,
+        "seconds": time.perf_counter() - run.limit.began,
+    }
+    coreset = replace(coreset, provenance={**coreset.provenance, **spent})
     if points is None or points.size <= coreset.size:
         return coreset
-    passes = coreset.provenance["passes"] + problem.rows_scanned / problem.data.num_rows
-    return replace(
-        coreset,
-        reserve=points.take(np.argsort(points.indices)),
-        provenance={**coreset.provenance, "passes": passes},
-    )
+    return replace(coreset, reserve=points.take(np.argsort(points.indices)))
 
 
 def _found(run: Run, points: WeightedPoints, size: int, numbers: int) -> WeightedPoints | None:
