@@ -1,4 +1,4 @@
-"""Kernels of several predictors against the families' own derivatives, and what they are made of."""
+"""Kernels of several predictors are the families' own derivatives, and what they are made of."""
 
 from __future__ import annotations
 
