@@ -142,15 +142,12 @@ def log1p(x: float) -> float:
     return log(u) + (x - (u - 1.0)) / u
 
 
-# numba's decorator for one signature, given numba and the options.
-Decorate = Callable[..., Any]
+Decorate = Callable[..., Any]  # numba's decorator for one signature, given numba and the options
 # A family overwrites η by f(η, y): flat arrays of one length, two constants, two arrays to work in.
 Kernel = Callable[[Array, Array, float, float, Array, Array], None]
-# ℓ and its slopes in all predictors: η (k, M), constants u, what rows have (columns, M), and the
-# places for the values (M,) and the slopes (predictors, M).
+# ℓ and its slopes: η (k, M), constants, what rows have (columns, M); values (M,), slopes (…, M).
 JetKernel = Callable[[Array, Array, Array, Array, Array], None]
-# One of these, and the functions that it calls.
-Kernels = tuple[Callable[..., Any], ...]
+Kernels = tuple[Callable[..., Any], ...]  # one, and what it calls
 
 
 # Loops over rows, a chunk of them at a time. The kernel is a constant to the compiler.
@@ -265,10 +262,7 @@ def _function(operation: str, kernel: Kernel) -> Any:
 
 
 def compiled_once(
-    operation: str,
-    kernels: Kernels,
-    make: Callable[..., Any],
-    decorate: Decorate,
+    operation: str, kernels: Kernels, make: Callable[..., Any], decorate: Decorate
 ) -> Any:
     """`make(*kernels, checksum)`, compiled by the first thread that asks.
 
@@ -302,12 +296,7 @@ def _njit_for(operation: str) -> Decorate:
     return decorate
 
 
-def _compile(
-    operation: str,
-    kernels: Kernels,
-    make: Callable[..., Any],
-    decorate: Decorate,
-) -> Any:
+def _compile(operation: str, kernels: Kernels, make: Callable[..., Any], decorate: Decorate) -> Any:
     numba = _taught_numba()
     for kernel in kernels:
         _extending().register_jitable(**OPTIONS)(kernel)

@@ -81,6 +81,17 @@ class ScalePrior(ABC):
             return -bend * rate**2 * np.ones_like(x)
         return -bend * rate**2 * (expit(x) * expit(-x) if curve == SOFT else _exp(x))
 
+    @property
+    def mode(self) -> float:
+        """The most likely u, where slope = bend·rate·h'(x)."""
+        _, slope, bend, rate, shift, curve = self.form
+        x = slope / (bend * rate)
+        if curve == EXPONENTIAL:
+            x = math.log(x)
+        elif curve == SOFT:
+            x = math.log(x) - math.log1p(-x)
+        return (x + shift) / rate
+
     def config(self) -> dict[str, Any]:
         """Constructor arguments as plain numbers, and the class as `kind`."""
         return {"kind": type(self).__name__, **{k: float(v) for k, v in asdict(self).items()}}
