@@ -29,7 +29,7 @@ from corebayes.samplers.density import (
     quickest_density,
 )
 from corebayes.samplers.draws import Draws
-from corebayes.samplers.laplace import fit_or_units, prior_fit
+from corebayes.samplers.laplace import UNLIKE, fit_or_units, prior_fit
 from corebayes.samplers.local_frame import LocalFrame, local_frame, local_start
 from corebayes.samplers.mixed_density import MixedDensity, mixed_density
 from corebayes.samplers.mixed_frame import MixedFrame, frame_of
@@ -194,13 +194,16 @@ def _frame(posterior: Posterior, fits: list[Gaussian]) -> Frame:
 
 
 def _dispersed(rng: Generator, posterior: Posterior, frame: Frame, fit: Gaussian) -> Array:
-    """A start z in the frame, from the fit made wider; nearer where the density is not finite."""
+    """A start z in the frame, from the fit made wider; nearer where the density is not finite, or
+    so low that no chain would find its way: beyond the wall that an exponential puts up."""
     offset = DISPERSION * rng.standard_normal(fit.mean.size)
+    height = posterior.value(fit.mean)
     for _ in range(60):
         check_time()
         theta = Frame(*fit).theta(offset)
         value, gradient = posterior.value_and_gradient(theta)
-        if np.isfinite(value) and np.all(np.isfinite(gradient)):
+        inside = value >= height - UNLIKE * (1.0 + 0.5 * float(offset @ offset))
+        if inside and np.isfinite(value) and np.all(np.isfinite(gradient)):
             return frame.z(theta)
         offset = 0.5 * offset
     raise ValueError(
