@@ -62,7 +62,7 @@ class Whitening(NamedTuple):
             return None
         lengths = np.where(norms > 0.0, norms, 1.0)
         values, vectors = np.linalg.eigh(gram / np.outer(lengths, lengths))
-        seen = values > DEPENDENT * values.max(initial=0.0)
+        seen = values > DEPENDENT * float(values.max(initial=0.0))
         return cls((vectors[:, seen] / np.sqrt(values[seen])) / lengths[:, None], lengths)
 
     @property

@@ -76,9 +76,10 @@ def rest_of(problem: Problem, method: Construction, size: int | None) -> Rest | 
     if rare is None:
         return None
     kept = problem.points(rare.numbers)
-    columns = np.setdiff1d(np.arange(data.template.X.shape[1]), rare.columns).tolist()
-    table = Narrowed(
-        table=data.table, narrowing=Narrowing(columns=tuple(columns)), apart=rare.numbers
+    width = data.template.X.shape[1]
+    columns = tuple(place for place in range(width) if place not in rare.columns)
+    table: Any = Narrowed(
+        table=data.table, narrowing=Narrowing(columns=columns), apart=rare.numbers
     )
     rows = Rows(table, executor=data.executor, memory=data.budget)
     rows.meter, rows.log = Meter(parent=data.meter), data.log
