@@ -117,8 +117,10 @@ class HighRows:
         return High(numbers[high], leverages[high]).highest()
 
     def merge(self, first: High, second: High) -> High:
-        both = zip(first, second, strict=True)
-        return High(*(np.concatenate(pair) for pair in both)).highest()
+        return High(
+            np.concatenate([first.numbers, second.numbers]),
+            np.concatenate([first.leverages, second.leverages]),
+        ).highest()
 
 
 def _counted(model: Regression, block: Block) -> Array:
