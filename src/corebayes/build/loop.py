@@ -182,7 +182,7 @@ def build(
             say_if_doubtful(run.problem, size, bar)
             run.init(size, points)
             reason = run.until(tolerance, bar.show)
-        coreset = run.coreset(run.state.points, reason)
+        coreset = run.coreset(run.points, reason)
         run.warn_of_modes()
         tolerance.warn_unless_reached(coreset)
         if reserve is None and not (is_default and models is None and around is None):

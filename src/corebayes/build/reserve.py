@@ -119,7 +119,7 @@ def _found(run: Run, points: WeightedPoints, size: int, numbers: int) -> Weighte
         return matched(run.rng, run.problem, points, size, order)
     run.init(size, points)
     run.until(Tolerance(None), lambda *_: None)
-    return run.state.points
+    return run.points
 
 
 def matched(
