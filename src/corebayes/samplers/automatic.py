@@ -60,10 +60,11 @@ class Automatic:
         each = -(-num_draws // self.chains)
         if is_conjugate(posterior.model):
             return Exact().draw(rng, posterior, each * self.chains).in_chains(self.chains)
-        for attempt in (self._around_modes, self._along_walls):
-            drawn = attempt(rng, posterior, num_draws, start)
-            if drawn is not None:
-                return drawn
+        drawn = self._around_modes(rng, posterior, num_draws, start)
+        if drawn is None:
+            drawn = self.along_walls(rng, posterior, num_draws, start)
+        if drawn is not None:
+            return drawn
         nuts = NUTS(chains=self.chains, num_tune=self.num_tune, target_accept=self.target_accept)
         return nuts.draw(rng, posterior, num_draws, start, progress=progress)
 
@@ -85,8 +86,8 @@ class Automatic:
                 pilot = pilot_of_all_modes(rng, posterior)
         return None if pilot is None else self._run(rng, posterior, pilot, num_draws)
 
-    def _along_walls(
-        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None
+    def along_walls(
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
     ) -> Draws | None:
         """The same where π_w is walled in some directions, and an ordinary one in all others."""
         with np.errstate(all="ignore"):

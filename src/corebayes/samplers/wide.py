@@ -113,10 +113,10 @@ class WideProposal:
         volume = np.linalg.slogdet(self.fit.factor)[1] + np.linalg.slogdet(self.turn)[1]
         result -= float(volume)
         at = self.fit.mean + z[:narrow].T @ self.fit.factor[:, :narrow].T
-        t = np.linalg.solve(self.turn, z[narrow:])
+        t: list[Array] = list(np.linalg.solve(self.turn, z[narrow:]))
         for values, direction in zip(t, self.directions, strict=True):
             edges = direction.edges
-            found = np.searchsorted(edges, values, side="right").astype(np.int64) - 1
+            found = np.digitize(values, edges) - 1
             outside = (values < edges[0]) | (values >= edges[-1])
             cells: Indices = np.clip(found, 0, edges.size - 2)
             widths = np.diff(edges)[cells]
