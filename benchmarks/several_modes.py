@@ -26,6 +26,9 @@ from corebayes.types import Block
 
 Array = np.ndarray
 
+# Nats below everything else that count as nothing.
+NOTHING = 30.0
+
 
 class Case(NamedTuple):
     """A coreset and what is true of it."""
@@ -42,11 +45,15 @@ def frequency_likelihood(draws: Array, block: Block) -> Array:
 
 def lost_likelihood(draws: Array, block: Block) -> Array:
     """`kind` 0 is the first mode's row, 1 the second's; `share` of the whole, height, place."""
-    theta = draws[:, 0]
-    place, height = block["place"][:, None], block["height"][:, None]
-    second = np.logaddexp(0.0, place * theta - 0.5 * np.square(place) + height)
-    first = -0.5 * np.square(theta) * np.ones_like(place)
-    return block["share"][:, None] * np.where(block["kind"][:, None] == 0.0, first, second)
+    return two_kinds(draws[:, 0], -0.5 * np.square(draws[:, 0]), block)
+
+
+def two_kinds(along: Array, first: Array, block: Block) -> Array:
+    """Rows that share out `first` and rows that share out a second mode, `place` along a line."""
+    # The same in every row, so that a thousand rows cost no more than two.
+    place, height = block["place"][0], block["height"][0]
+    second = np.logaddexp(0.0, place * along - 0.5 * np.square(place) + height)
+    return block["share"][:, None] * np.stack([first, second])[block["kind"].astype(int)]
 
 
 def cauchy_likelihood(draws: Array, block: Block) -> Array:
@@ -73,10 +80,7 @@ def product_likelihood(draws: Array, block: Block) -> Array:
 def dims_likelihood(draws: Array, block: Block) -> Array:
     """As `lost_likelihood`, the second mode `place` deviations along a diagonal of all axes."""
     diagonal = draws.sum(axis=1) / np.sqrt(draws.shape[1])
-    place, height = block["place"][:, None], block["height"][:, None]
-    second = np.logaddexp(0.0, place * diagonal - 0.5 * np.square(place) + height)
-    first = -0.5 * np.sum(np.square(draws), axis=1) * np.ones_like(place)
-    return block["share"][:, None] * np.where(block["kind"][:, None] == 0.0, first, second)
+    return two_kinds(diagonal, -0.5 * np.sum(np.square(draws), axis=1), block)
 
 
 def banana_likelihood(draws: Array, block: Block) -> Array:
@@ -123,11 +127,20 @@ class Grid(NamedTuple):
 
     places: Array
     full: Array
+    empty: Array | None = None
+    """Cells where the posterior of all rows has nothing; what a coreset has there is off by at
+    least this many nats."""
 
     def kl(self, coreset: Coreset) -> float:
         """KL(π_w ‖ π) by summing over the cells."""
-        ours = log_shares(coreset.model, self.places, coreset.rows, coreset.weights)
-        return float(np.exp(ours) @ (ours - self.full))
+        if self.empty is None:
+            ours = log_shares(coreset.model, self.places, coreset.rows, coreset.weights)
+            return float(np.exp(ours) @ (ours - self.full))
+        places = np.concatenate([self.places, self.empty])
+        ours = log_shares(coreset.model, places, coreset.rows, coreset.weights)
+        near = ours[: len(self.places)]
+        stray = float(np.exp(ours[len(self.places) :]).sum())
+        return float(np.exp(near) @ (near - self.full)) + NOTHING * stray
 
 
 def grid(model: Any, places: Array, block: Block, weights: Array) -> Grid:
@@ -162,14 +175,19 @@ def frequency_problem(seed: int, number: int) -> tuple[Any, Any, Grid]:
     t = rng.integers(0, 60, number) + 0.03 * rng.normal(size=number)
     rows = open_rows({"t": t, "y": np.sin(2.0 * t) + rng.normal(size=number)})
     model = cb.CustomModel(frequency_likelihood, normal_prior(3.0), 1).bind(rows)
-    # Far from an alias there is nothing, and cells are a third of a deviation.
+    # Far from an alias all rows leave nothing, but a few may: up to where the prior has nothing.
     step = 1e-3 * np.sqrt(200.0 / number)
-    near = np.arange(-0.05, 0.05, step)
-    places = np.concatenate([2.0 * np.pi * k + near for k in range(-3, 4)])
-    if number <= 1000:
-        places = np.arange(-14.0, 14.0, 1e-3)
+    aliases = 2.0 * np.pi * np.arange(-3, 4)
+    places = np.concatenate([alias + np.arange(-0.05, 0.05, step) for alias in aliases])
+    wide = np.arange(-60.0, 60.0, step)
+    far = np.min(np.abs(wide[:, None] - aliases), axis=1) > 0.05
     block = rows.take(np.arange(number))
-    return rows, model, grid(model, places[:, None], block, np.ones(number))
+    if number <= 1000:
+        # Aliases are not as narrow here.
+        inside = far & (np.abs(wide) < 14.0)
+        places, far = np.concatenate([places, wide[inside]]), far & ~inside
+    truth = grid(model, places[:, None], block, np.ones(number))
+    return rows, model, truth._replace(empty=wide[far, None])
 
 
 def frequency(seed: int) -> Iterator[Case]:

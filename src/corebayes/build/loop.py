@@ -180,7 +180,7 @@ def build(
             say_if_doubtful(run.problem, size, bar)
             run.init(size, points)
             reason = run.until(tolerance, bar.show)
-        coreset = run.coreset(run.state.points, reason)
+        coreset = run.coreset(run.points, reason)
         run.warn_of_modes()
         tolerance.warn_unless_reached(coreset)
         return coreset if reserve is None else with_reserve(run, coreset, reserve, checkpoint)

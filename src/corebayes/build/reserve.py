@@ -31,9 +31,9 @@ def with_reserve(
     size = min(size, problem.data.num_rows)
     folder = None if checkpoint is None else Path(checkpoint) / "reserve"
     with finer.recorded(folder, [size]):
-        finer.init(size, run.state.points)
+        finer.init(size, run.points)
         finer.until(Tolerance(None), lambda *_: None)
-    points = finer.state.points
+    points = finer.points
     if points.size <= coreset.size:
         return coreset
     return replace(coreset, reserve=points.take(np.argsort(points.indices)))

@@ -158,9 +158,9 @@ def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress
                 say("drift", NO_RESERVE, at=wide.at)
         most = min(most, problem.data.num_rows)
         run, _ = _run(problem, asked, limit, "reserve", most, pilot, bar, wide)
-        pilot = reserve = run.state.points
+        pilot = reserve = run.points
     run, reason = _run(problem, asked, limit, "coreset", asked.size, pilot, bar)
-    built = run.coreset(run.state.points, reason)
+    built = run.coreset(run.points, reason)
     if reserve is not None and reserve.size <= built.size:
         # No finer than what was asked for.
         reserve = None
@@ -177,7 +177,7 @@ def _pilot(union: Union, asked: Reduction, limit: TimeLimit) -> WeightedPoints:
     problem = Problem(union.model, checked(union.model, rows))
     size = min(dim * (dim + 3) // 2 + 1, MOST_RESERVE, rows.num_rows)
     run, _ = _run(problem, asked, limit, "new", size, None, Progress())
-    found = run.state.points
+    found = run.points
     plain = Block(found.rows.fields)
     return old.append(WeightedPoints(found.indices + old.size, plain, found.weights))
 

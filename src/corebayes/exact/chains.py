@@ -16,10 +16,10 @@ import numpy as np
 
 from corebayes.certify.search import Found
 from corebayes.coreset import Coreset, nearer
-from corebayes.exact.cover import covering, modes_of
+from corebayes.exact.cover import covering, fit_mixture, modes_of
 from corebayes.exact.foresight import learn_foresight
 from corebayes.exact.lost import LostModeError, full_modes, searched
-from corebayes.exact.paths import Paths, frame_of
+from corebayes.exact.paths import Local, Paths, frame_of
 from corebayes.exact.pool import Pool, num_inner
 from corebayes.exact.residual import Residual
 from corebayes.exact.surrogate import Guess, Proposals, Surrogate, TooManyPassesError
@@ -36,7 +36,7 @@ from corebayes.samplers.parts import squared_distances
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
 from corebayes.scan.query import Statistics
-from corebayes.types import Array, Gaussian, Indices, Rng
+from corebayes.types import Array, Indices, Rng
 
 # Steps before the first draw that is kept, and these as a share of the draws.
 LEAST_WARMUP, WARMUP = 10, 0.05
@@ -48,7 +48,7 @@ LEAST_SHARE = 0.05
 # Nats between the ratios of all proposals up to which the shape of their tail says nothing.
 ALIKE = 1.0
 # Steps of a first look where what is drawn ahead may be void.
-LOOK_STEPS, LOOK_PASSES, FRAME_DRAWS = 60, 10, 200
+LOOK_STEPS, LOOK_PASSES, FRAME_DRAWS, MEETING_PARTS = 60, 10, 200, 3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -171,17 +171,20 @@ def _local_attempts(
     sampled = NUTS(chains=chains).draw(rng, posterior, chains * FRAME_DRAWS, anchor)
     residual = Residual(coreset, rows, sampled.flat.mean(axis=0) if anchor is None else anchor)
     frame, starts = frame_of(sampled.flat, fit_or_units(posterior, anchor)), sampled.values[:, -1]
+    # It covers nothing, but paths that parted meet where both take a candidate of it.
+    meeting = fit_mixture(rng, sampled.flat, MEETING_PARTS) or fit_mixture(rng, sampled.flat, 1)
+    around = Local(frame, meeting)
     look = _Run(rng, residual, posterior, chains, LOOK_STEPS, warmup=0)
     run = replace(look, draws=draws, warmup=None)
     with suppress(TooManyPassesError):
-        starts = look.local(posterior, frame, starts, None, LOOK_PASSES).values[:, -1]
+        starts = look.local(posterior, around, starts, None, LOOK_PASSES).values[:, -1]
         # The steps of the look have been taken on all rows, too.
         run = replace(run, warmup=max(LEAST_WARMUP, run.steps - draws - LOOK_STEPS))
     tilt = run.learn()
     if tilt is not None:
         bent = _bent(posterior, tilt)
-        yield lambda: run.local(bent, frame, starts, tilt, run.passes_left)
-    yield lambda: run.local(posterior, frame, starts, None, run.passes_left)
+        yield lambda: run.local(bent, around, starts, tilt, run.passes_left)
+    yield lambda: run.local(posterior, around, starts, None, run.passes_left)
 
 
 @dataclass
@@ -250,9 +253,9 @@ class _Run:
         return self._accept(pool, correct, self.passes_left, surrogate)
 
     def local(
-        self, target: Posterior, frame: Gaussian, starts: Array, tilt: Tilt | None, most: int
+        self, target: Posterior, around: Local, starts: Array, tilt: Tilt | None, most: int
     ) -> Exactly:
-        paths = Paths.begin(self.rng, target, frame, starts)
+        paths = Paths.begin(self.rng, target, around, starts)
         return self._accept(paths, _less(tilt, paths), most, _words(tilt))
 
     def learn(self) -> Tilt | None:

@@ -22,8 +22,6 @@ from corebayes.types import Array, Indices, Rng
 Guess = Callable[[Indices], Array]
 # Values of v from which its spread is known, at least and at most.
 FEWEST_KNOWN, MOST_KNOWN = 50, 500
-# How much further a guess is off where it was not fitted.
-FITTED = 1.4
 
 
 class Proposals(Protocol):
@@ -72,6 +70,8 @@ class Surrogate:
     foresee: Callable[[], Guess | None] | None = None
     """Makes of all that is known a guess of v at other states."""
     values: dict[int, float] = field(default_factory=dict[int, float])
+    missed: list[float] = field(default_factory=list[float])
+    """v less its guess, of all states that had one before they were evaluated."""
 
     @classmethod
     def over(
@@ -97,10 +97,12 @@ class Surrogate:
         while min(done) < num_steps:
             if passes == self.max_passes:
                 raise TooManyPassesError(f"{min(done)} of {num_steps} steps in {passes} passes")
-            unknown = self._ahead(done, at)
-            if unknown:
-                found = self.evaluate(np.array(unknown))
-                self.values.update(zip(unknown, found.tolist(), strict=True))
+            guessed = self._ahead(done, at)
+            if guessed:
+                found = self.evaluate(np.array(list(guessed))).tolist()
+                self.values.update(zip(guessed, found, strict=True))
+                missed = np.array(found) - np.array(list(guessed.values()))
+                self.missed.extend(missed[np.isfinite(missed)].tolist())
                 passes += 1
             for chain in range(num_chains):
                 done[chain], at[chain] = self._commit(
@@ -108,9 +110,9 @@ class Surrogate:
                 )
         return Chains(states, accepted, self.values)
 
-    def _ahead(self, done: list[int], at: list[int]) -> list[int]:
+    def _ahead(self, done: list[int], at: list[int]) -> dict[int, float]:
         """States whose v is unknown on the way ahead, on which moves are accepted as v says, or the
-        guess of it, or always where there is neither."""
+        guess of it, or always where there is neither; each with its guess."""
         num_steps = self.log_uniforms.shape[1]
         guess = None if self.foresee is None else self.foresee()
         reach = self.proposals.reach
@@ -126,26 +128,24 @@ class Surrogate:
                 gain = self._value(guessed, new) - self._value(guessed, state)
                 rejected = self.log_uniforms[chain, step] >= gain
                 where[place] = chain, step + 1, state if rejected else new
-        return list(guessed)
+        return guessed
 
     def _surprise(self, guess: Guess | None) -> float | None:
         """The probability that a step is rejected or accepted and was not foreseen to be.
 
-        With what is left of v normal, E[1 − e^{−|Δ|}]/2 of the differences Δ, of deviation √2 σ, go
-        one way, and as many the other way where rejections are foreseen, too. A guess does worse
-        where it was not fitted.
+        Where v is off by a normal error of deviation σ, differences of two are off by e of √2 σ,
+        and |min(0, Δ) − min(0, Δ + e)|, which for small Δ is that probability, is |e| where both
+        are negative and none where neither is: E|e| / 2, also with no guess but that all are alike.
+        How far a guess is off is known from states that it was made for before they were seen.
         """
-        last = islice(reversed(self.values.items()), MOST_KNOWN)
-        known = {state: value for state, value in last if np.isfinite(value)}
-        if len(known) < FEWEST_KNOWN:
+        left = np.array(self.missed[-MOST_KNOWN:])
+        if guess is None:
+            last = islice(reversed(self.values.values()), MOST_KNOWN)
+            left = np.array([value for value in last if np.isfinite(value)])
+        if left.size < FEWEST_KNOWN:
             return None
-        left = np.array(list(known.values()))
-        ways = 0.5
-        if guess is not None:
-            left = FITTED * (left - guess(np.array(list(known), dtype=np.int64)))
-            ways = 1.0
         spread = np.sqrt(2.0) * float(np.std(left))
-        return float(-ways * np.expm1(-np.sqrt(2.0 / np.pi) * spread))
+        return float(-0.5 * np.expm1(-np.sqrt(2.0 / np.pi) * spread))
 
     def _guess(self, guess: Guess | None, guessed: dict[int, float], states: list[int]) -> None:
         unknown = list(dict.fromkeys(s for s in states if s not in self.values))

@@ -60,7 +60,7 @@ def modes_of_particles(
         start, left = left[0], left[1:]
         mode = find_mode(posterior, start)
         if mode is not None:
-            modes = distinct_modes([*modes, mode])
+            modes = _with_mode(modes, mode)
             left = left[~_inside(mode.fit, left)]
     return modes
 
@@ -79,6 +79,13 @@ def distinct_modes(modes: Iterable[Mode]) -> list[Mode]:
         if not any(same_mode(known, mode) for known in distinct):
             distinct.append(mode)
     return distinct
+
+
+def _with_mode(distinct: list[Mode], mode: Mode) -> list[Mode]:
+    """Distinct modes with one more, unless it is among them; those are not compared again."""
+    if any(same_mode(*sorted((known, mode), key=lambda one: -one.log_mass)) for known in distinct):
+        return distinct
+    return sorted([*distinct, mode], key=lambda one: -one.log_mass)
 
 
 def same_mode(one: Mode, other: Mode) -> bool:
