@@ -12,12 +12,15 @@ import corebayes as cb
 from corebayes.models import BUILT_IN, from_config
 from corebayes.models.family import Family
 from corebayes.rows import open_rows
-from corebayes.samplers.mixed_density import MixedDensity
+from corebayes.samplers.density import Pointer
+from corebayes.samplers.mixed_density import MixedDensity, mixed_density
 from corebayes.samplers.mixed_frame import frame_of
 from corebayes.samplers.posterior import Posterior
 from tests.mixed.family_cases import NAMES, bound, columns_of, table
 from tests.models.predictor_cases import CASES
+from tests.samplers.test_mixed_density import call
 
+QUICK = ("student-t", "categorical")
 names = pytest.mark.parametrize("name", NAMES)
 
 
@@ -70,6 +73,29 @@ def test_what_nuts_sees_is_the_density(name):
     for e in h * np.eye(model.dim)[:6]:
         slope = (density(z[0] + e)[0] - density(z[0] - e)[0]) / (2 * h)
         assert density(z[0])[1] @ e / h == pytest.approx(slope, rel=1e-4, abs=1e-4)
+
+
+# Each family is compiled once, which takes seconds.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in NAMES],
+)
+def test_the_compiled_density_is_the_one_in_numpy(name):
+    """With offsets, trials, events and exposures, learned constants and groups."""
+    model, rows = bound(name)
+    weights = np.random.default_rng(2).uniform(0.0, 3.0, size=60)
+    weights[::9] = 0.0
+    posterior = Posterior(model, rows.take(np.arange(60)), weights)
+    frame = frame_of(posterior)
+    pointer, density = mixed_density(posterior, frame), MixedDensity(posterior, frame)
+    assert isinstance(pointer, Pointer)
+    for z in np.random.default_rng(4).normal(size=(4, model.dim)):
+        status, value, gradient = call(pointer, z)
+        expected = density(z)
+        assert status == 0
+        assert value == pytest.approx(expected[0], rel=1e-10, abs=1e-10)
+        scale = np.abs(expected[1]).max()
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-9, atol=1e-10 * scale)
 
 
 @names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from corebayes.arrow.expectation import sums_of
 from corebayes.arrow.fit import Fitting
 from corebayes.arrow.gaussian import ArrowGaussian
@@ -35,6 +37,15 @@ def fitting_of(model: Model) -> Fitting:
     if not isinstance(prior, MixedPrior):
         raise TypeError(f"{type(model).__name__} does not say what its prior is made of")
     return Fitting(layout, ArrowPrior(prior, layout))
+
+
+def beginning(model: Model, start: Array | None = None) -> Array:
+    """Where a fit starts, in the coordinates of the arrow: at `start`, or in the middle of the
+    prior where that is known."""
+    if start is None:
+        prior = getattr(model, "prior", None)
+        start = prior.middle if isinstance(prior, MixedPrior) else np.zeros(model.dim)
+    return model.rescaling.coordinates(start) if is_touching(model) else start
 
 
 def sums_in_parts(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.build.rest import Rest, rest_of
 from corebayes.certify.measure import measure
 from corebayes.certify.same_data import check_same_data
 from corebayes.checkpoint import open_journal, run_identity
@@ -40,6 +41,9 @@ class Run:
     fingerprint: str
     """Taken at the beginning: a hash of all that is in memory would hold up Ctrl-C at the end."""
     state: Any = None
+    """Of the construction, which may see the rest of the rows only."""
+    rest: Rest | None = None
+    """What is left beside rows that are kept whole, where there are any."""
     asked: dict[str, Any] = field(default_factory=dict[str, Any])
     counts_name: str | None = None
     """The column that says how often rows count, so that nobody need say it again."""
@@ -85,10 +89,31 @@ class Run:
     def init(self, size: int | None, start: WeightedPoints | None = None) -> None:
         self._say_begin(size)
         with self.problem.data.stage("starting"):
+            self.rest = rest_of(self.problem, self.method, size)
+            if self.rest is not None:
+                self._say_kept(self.rest)
+                size = None if size is None else size - self.rest.kept.size
+                start = None if start is None else self.rest.apart(start)
             if start is None:
-                self.state = self.method.init(self.rng, self.problem, size)
+                self.state = self.method.init(self.rng, self._seen, size)
             else:
-                self.state = self.method.init_from(self.rng, self.problem, size, start)
+                self.state = self.method.init_from(self.rng, self._seen, size, start)
+
+    @property
+    def _seen(self) -> Problem:
+        """What the construction works on."""
+        return self.problem if self.rest is None else self.rest.problem
+
+    @property
+    def points(self) -> WeightedPoints:
+        """The coreset so far."""
+        points: WeightedPoints = self.state.points
+        return points if self.rest is None else self.rest.joined(points)
+
+    @property
+    def size(self) -> int:
+        """How many rows it has."""
+        return int(self.state.points.size) + (0 if self.rest is None else self.rest.kept.size)
 
     def init_path(self, sizes: Sequence[int]) -> None:
         self._say_begin(sizes[-1])
@@ -109,10 +134,19 @@ class Run:
             seed=self.seed,
         )
 
+    def _say_kept(self, rest: Rest) -> None:
+        number, columns = rest.kept.size, self.problem.model.dim - rest.problem.model.dim
+        say(
+            "kept",
+            f"{number} rows alone tell {columns} parameters (rare levels): they are kept whole",
+            rows=number,
+            parameters=columns,
+        )
+
     def until(self, tolerance: Tolerance, show: Callable[..., None]) -> str:
         """Step until there is a reason to stop, and give it."""
         reason = self._until(tolerance, show)
-        size = int(self.state.points.size)
+        size = self.size
         say("end", f"{size} rows, stopped: {reason}", size=size, reason=reason)
         return reason
 
@@ -120,12 +154,12 @@ class Run:
         try:
             while True:
                 with self.problem.data.stage("steps"):
-                    self.state, info = self.method.step(self.rng, self.problem, self.state)
+                    self.state, info = self.method.step(self.rng, self._seen, self.state)
                 seconds = self._record(info)
                 self.limit.has_answer()
-                show(self.state.points.size, info.kl, self.problem.rows_scanned / seconds)
+                show(self.size, info.kl, self.problem.rows_scanned / seconds)
                 if tolerance.holds(self, info, last=info.done is not None):
-                    return tolerance.reason(self.state.points.size)
+                    return tolerance.reason(self.size)
                 if info.done is not None:
                     return info.done
                 if self.limit.is_over():
@@ -166,7 +200,7 @@ class Run:
         self.trace.append(
             {
                 "step": len(self.trace) + 1,
-                "size": int(self.state.points.size),
+                "size": self.size,
                 "kl": kl,
                 "kl_se": error,
                 "seconds": seconds,
@@ -209,7 +243,7 @@ class Tolerance:
     def holds(self, run: Run, info: Info, *, last: bool = False) -> bool:
         """Whether two certificates, each on fresh draws, say so; the `last` step is always asked,
         since its weights may be others at the same size."""
-        size = int(run.state.points.size)
+        size = run.size
         if self.tol is None or info.kl is None or info.kl.value > self.tol:
             return False
         if size < self.next_size and not last:
@@ -246,7 +280,7 @@ class Tolerance:
         assert self.tol is not None
         rows, seed = run.problem.data, int(run.rng.integers(2**31))
         with rows.stage("certificates"):
-            coreset = run.coreset(run.state.points, "")
+            coreset = run.coreset(run.points, "")
             found = measure(coreset, rows, seed=seed, tol=self.tol)
         # Below what a search for modes can see, around those that were found will do.
         self.limited = found.fault == "search" and found.upper is not None

@@ -133,8 +133,7 @@ def measure(
         return _of_draws(coreset, rows, drawn, tol, stages(number))
     if is_structured(model):
         # Thousands of parameters have no modes to search; the ratios at NUTS' draws tell.
-        drawn = _draw(rng, coreset, draws, NUTS(chains=4))
-        return _of_draws(coreset, rows, drawn, tol, stages(draws))
+        return _of_draws(coreset, rows, _drawn(rng, coreset, draws), tol, stages(draws))
     sources = (one_mode if model.log_concave else several_modes)(rng, coreset, rows)
     modes = sources.num_modes
     if sources.trouble is not None:
@@ -152,7 +151,7 @@ def measure(
             because=sources.what_is_lost(),
             unseen=sources.unseen,
         )
-    drawn = _draw(rng, coreset, draws, NUTS(chains=4))
+    drawn = _drawn(rng, coreset, draws)
     return _of_draws(coreset, rows, drawn, tol, stages(draws), modes, unseen=sources.unseen)
 
 
@@ -247,6 +246,12 @@ def _marginals(coreset: Coreset, evidence: Chains, num_draws: int) -> Marginals:
     shared = np.concatenate([structure.shared, structure.scales])
     draws, ratios = evidence.evaluated(num_draws)
     return marginals(draws, ratios, names, shared, evidence.draws.independent)
+
+
+def _drawn(rng: Rng, coreset: Coreset, num_draws: int) -> Draws:
+    """By NUTS; along walls where there are any, for which a chain would take very long."""
+    along = Automatic(chains=4).along_walls(rng, Posterior.of(coreset), num_draws)
+    return _draw(rng, coreset, num_draws, NUTS(chains=4)) if along is None else along.diagnosed()
 
 
 def _draw(rng: Rng, coreset: Coreset, num_draws: int, sampler: Sampler) -> Draws:

@@ -21,7 +21,7 @@ import numpy as np
 
 from corebayes.arrow.fit import Fitted, Fitting, fit
 from corebayes.arrow.gaussian import ArrowGaussian
-from corebayes.arrow.start import fitting_of, sums_in_parts
+from corebayes.arrow.start import beginning, fitting_of, sums_in_parts
 from corebayes.constructions.construction import Construction, Info, Style
 from corebayes.constructions.grouped_choice import (
     candidates,
@@ -129,7 +129,7 @@ class GroupedPursuit(Construction):
         weights = weights * (look.counts / np.maximum(seen, 1e-300))[groups]
         pilot = fit(
             proper(fitting, model, pool.rows),
-            fitting.start(np.zeros(model.dim)),
+            fitting.start(beginning(model)),
             lambda q: sums_in_parts(model, fitting.layout, q, pool.rows, weights),
             tolerance=PILOT_SETTLED,
         )

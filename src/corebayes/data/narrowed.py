@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.data.arrays import no_rows
 from corebayes.data.columns import find
 from corebayes.data.table import Table, Tally
 from corebayes.types import Array, Block, Indices
@@ -86,6 +87,8 @@ class Narrowed:
 
     table: Table
     narrowing: Narrowing
+    apart: Indices = field(default_factory=no_rows)
+    """Sorted numbers of rows that count zero times."""
 
     def __getattr__(self, name: str) -> Any:
         if name in ("num_rows", "shards", "part_rows", "scattered", "sequential", "target_name"):
@@ -98,7 +101,7 @@ class Narrowed:
 
     @property
     def template(self) -> Block:
-        return self.narrowing.of(self.table.template)
+        return self._shown(no_rows(), self.table.template)
 
     @property
     def part_bytes(self) -> int:
@@ -109,13 +112,22 @@ class Narrowed:
         self, start: int, stop: int, rows: Indices | None, tally: Tally
     ) -> Iterator[tuple[Indices, Block]]:
         for numbers, block in self.table.parts(start, stop, rows, tally):
-            yield numbers, self.narrowing.of(block)
+            yield numbers, self._shown(numbers, block)
+
+    def _shown(self, numbers: Indices, block: Block) -> Block:
+        block = self.narrowing.of(block)
+        if self.apart.size == 0:
+            return block
+        counts = np.where(np.isin(numbers, self.apart), 0.0, block.multiplicity())
+        return Block(block.fields, counts)
 
     def without(self, bad: Indices) -> Narrowed:
         return replace(self, table=self.table.without(bad))
 
     def fingerprint(self, tally: Tally) -> str:
-        shown = [self.narrowing.columns, sorted(self.narrowing.leave_out.items())]
+        shown: list[Any] = [self.narrowing.columns, sorted(self.narrowing.leave_out.items())]
+        if self.apart.size:
+            shown.append(self.apart.tolist())
         written = json.dumps(["narrowed", self.table.fingerprint(tally), *shown]).encode()
         return hashlib.blake2b(written, digest_size=32).hexdigest()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.base import check_positive
+from corebayes.models.compiled import Kernels
+from corebayes.models.compiled_special import digamma, sigmoid
 from corebayes.models.family import Constant, Family, Jet, Row
 from corebayes.models.scale_prior import HalfStudentT
 from corebayes.models.special import sigmoid_pair
@@ -48,6 +51,13 @@ class BetaRegression(Family):
     @property
     def measured(self) -> bool:
         return True
+
+    @property
+    def jet_kernels(self) -> Kernels:
+        return (beta_jet,)
+
+    def compiled_row(self, row: Row) -> Array:
+        return np.stack([np.log(row["y"]), np.log1p(-row["y"])])
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         from scipy.special import betaln
@@ -115,3 +125,16 @@ def _shapes(at: Sequence[Array]) -> tuple[Array, Array, Array, Array]:
     # Digamma has no value at zero.
     a, b = np.maximum(mean * phi, 1e-300), np.maximum(rest * phi, 1e-300)
     return phi, a, b, rest - mean
+
+
+def beta_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = log Γ(φ) − log Γ(a) − log Γ(b) + a log y + b log(1 − y), φ = e^u."""
+    phi = math.exp(u[0])
+    height, slope = math.lgamma(phi), phi * digamma(phi)
+    for i in range(value.size):
+        a = max(phi * sigmoid(etas[0, i]), 1e-300)
+        b = max(phi * sigmoid(-etas[0, i]), 1e-300)
+        gap, other = row[0, i] - digamma(a), row[1, i] - digamma(b)
+        value[i] = height - math.lgamma(a) - math.lgamma(b) + a * row[0, i] + b * row[1, i]
+        first[0, i] = a * b / phi * (gap - other)
+        first[1, i] = slope + a * gap + b * other

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.models.compiled import Kernels
+from corebayes.models.compiled_special import log_sigmoid, sigmoid
 from corebayes.models.family import BadEntries, Column, Family, Jet, Row
 from corebayes.models.poisson import not_counts
 from corebayes.models.special import sigmoid_pair, softplus
@@ -25,6 +27,13 @@ class BinomialRegression(Family):
     command_line = {"binomial": {}}  # noqa: RUF012
 
     trials: Column | None = field(default=None, repr=False)
+
+    @property
+    def jet_kernels(self) -> Kernels:
+        return (binomial_jet,)
+
+    def compiled_row(self, row: Row) -> Array:
+        return np.stack(np.broadcast_arrays(row["y"], _trials(row)))
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         return row["y"] * at[0] - _trials(row) * softplus(at[0])
@@ -73,3 +82,11 @@ class BinomialRegression(Family):
 
 def _trials(row: Row) -> Array:
     return row["trials"] if "trials" in row else np.ones(1)
+
+
+def binomial_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = yη − n log(1 + e^η)."""
+    for i in range(value.size):
+        y, trials, eta = row[0, i], row[1, i], etas[0, i]
+        value[i] = y * eta + trials * log_sigmoid(-eta)
+        first[0, i] = y - trials * sigmoid(eta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.models.categories import CategoryRegression
+from corebayes.models.compiled import Kernels
 from corebayes.models.family import Jet, Row
 from corebayes.types import Array
 
@@ -26,6 +28,10 @@ class CategoricalRegression(CategoryRegression):
     @property
     def linear(self) -> tuple[str, ...]:
         return self.called[1:] or ("",)
+
+    @property
+    def jet_kernels(self) -> Kernels:
+        return (categorical_jet,)
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         codes, total, own = self.codes(row), np.zeros(1), np.zeros(1)
@@ -65,3 +71,20 @@ class CategoricalRegression(CategoryRegression):
             total = xp.logaddexp(total, one)
             own = own + (codes == number) * one
         return own - total
+
+
+def categorical_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = η_y − log(1 + Σ_k exp(η_k)), for codes y = 0, 1, …"""
+    number = etas.shape[0]
+    for i in range(value.size):
+        own = int(row[0, i])
+        top = 0.0
+        for k in range(number):
+            top = max(top, etas[k, i])
+        total = math.exp(-top)
+        for k in range(number):
+            first[k, i] = math.exp(etas[k, i] - top)
+            total += first[k, i]
+        for k in range(number):
+            first[k, i] = (1.0 if own == k + 1 else 0.0) - first[k, i] / total
+        value[i] = (etas[own - 1, i] if own > 0 else 0.0) - top - math.log(total)

@@ -63,6 +63,9 @@ class CategoryRegression(Family):
         """0, 1, … of every target."""
         return np.searchsorted(np.array(self.labels), row["y"]).astype(np.int64)
 
+    def compiled_row(self, row: Row) -> Array:
+        return self.codes(row).astype(np.float64)[None]
+
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         if self.categories is not None:
             return ~np.isin(y, self.labels), (

@@ -14,8 +14,8 @@ work:
 
 In this file: exp and log for the families' kernels, the loops over rows that call a kernel, and how
 they are compiled: on first use, each on its own, kept on disk for the next process. numba compiles
-again when this file changes, and looks at no other, so a loop also carries a checksum of the file
-that its kernel is in.
+again when this file changes, and looks at no other, so a loop also carries a checksum of the files
+that its kernels and the special functions are in.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.extras import install
+from corebayes.models import compiled_special
 from corebayes.types import Array
 
 # Values in a chunk: its five buffers of 4 kB stay in a first cache of 32 kB.
@@ -141,10 +142,12 @@ def log1p(x: float) -> float:
     return log(u) + (x - (u - 1.0)) / u
 
 
-# numba's decorator for one signature, given numba and the options.
-Decorate = Callable[..., Any]
+Decorate = Callable[..., Any]  # numba's decorator for one signature, given numba and the options
 # A family overwrites η by f(η, y): flat arrays of one length, two constants, two arrays to work in.
 Kernel = Callable[[Array, Array, float, float, Array, Array], None]
+# ℓ and its slopes: η (k, M), constants, what rows have (columns, M); values (M,), slopes (…, M).
+JetKernel = Callable[[Array, Array, Array, Array, Array], None]
+Kernels = tuple[Callable[..., Any], ...]  # one, and what it calls
 
 
 # Loops over rows, a chunk of them at a time. The kernel is a constant to the compiler.
@@ -249,7 +252,7 @@ MAKERS: dict[str, Callable[[Kernel, int], Callable[..., Any]]] = {
     "weighted_sums": _make_weighted_sums,
 }
 
-_functions: dict[tuple[str, Kernel], Any] = {}
+_functions: dict[tuple[str, Callable[..., Any]], Any] = {}
 _lock = threading.Lock()
 
 
@@ -259,7 +262,7 @@ def _function(operation: str, kernel: Kernel) -> Any:
 
 
 def compiled_once(
-    operation: str, kernels: tuple[Kernel, ...], make: Callable[..., Any], decorate: Decorate
+    operation: str, kernels: Kernels, make: Callable[..., Any], decorate: Decorate
 ) -> Any:
     """`make(*kernels, checksum)`, compiled by the first thread that asks.
 
@@ -293,13 +296,12 @@ def _njit_for(operation: str) -> Decorate:
     return decorate
 
 
-def _compile(
-    operation: str, kernels: tuple[Kernel, ...], make: Callable[..., Any], decorate: Decorate
-) -> Any:
+def _compile(operation: str, kernels: Kernels, make: Callable[..., Any], decorate: Decorate) -> Any:
     numba = _taught_numba()
     for kernel in kernels:
         _extending().register_jitable(**OPTIONS)(kernel)
-    loop = make(*kernels, zlib.crc32(Path(inspect.getfile(kernels[0])).read_bytes()))
+    files = {inspect.getfile(one) for one in (*kernels, *compiled_special.HELPERS)}
+    loop = make(*kernels, sum(zlib.crc32(Path(one).read_bytes()) for one in sorted(files)))
     # numba names its symbols after the function and a counter of the process: under one name, loops
     # that two processes put into the cache would be taken for each other by a third.
     loop.__name__ = loop.__qualname__ = f"{operation}_{kernels[0].__name__}"
@@ -334,7 +336,7 @@ def _taught_numba() -> Any:
     teach_cast(_bits, numba.types.float64, numba.types.uint64)
     teach_cast(_from_bits, numba.types.uint64, numba.types.float64)
     functions = (exp, artanh_tail, log1p_unit, log1p_slope, log, log1p, _rows_at_once, _apply)
-    for function in functions:
+    for function in (*functions, *compiled_special.HELPERS):
         extending.register_jitable(**OPTIONS)(function)
     return numba
 

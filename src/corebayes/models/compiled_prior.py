@@ -13,6 +13,7 @@ import numpy as np
 
 from corebayes.models.coefficient_prior import DoubleExponential, Flat, StudentT
 from corebayes.models.mixed_prior import MixedPrior
+from corebayes.models.scale_prior import EXPONENTIAL, SOFT
 from corebayes.types import Array
 
 # A prior of a scale is so many numbers.
@@ -51,16 +52,24 @@ def packed_further(prior: MixedPrior) -> Array | None:
 def form_value(form: Array, u: float) -> float:
     """log p(u) of a scale's prior; see `ScaleForm`."""
     x = form[3] * u - form[4]
-    if form[5] == 0.0:
-        return form[0] + form[1] * u - form[2] * math.exp(x)
-    return form[0] + form[1] * u - form[2] * (max(x, 0.0) + math.log1p(math.exp(-abs(x))))
+    if form[5] == EXPONENTIAL:
+        height = math.exp(x)
+    elif form[5] == SOFT:
+        height = max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+    else:
+        height = 0.5 * x * x
+    return form[0] + form[1] * u - form[2] * height
 
 
 def form_slope(form: Array, u: float) -> float:
     x = form[3] * u - form[4]
-    if form[5] == 0.0:
-        return form[1] - form[2] * form[3] * math.exp(x)
-    return form[1] - form[2] * form[3] / (1.0 + math.exp(-x))
+    if form[5] == EXPONENTIAL:
+        slope = math.exp(x)
+    elif form[5] == SOFT:
+        slope = 1.0 / (1.0 + math.exp(-x))
+    else:
+        slope = x
+    return form[1] - form[2] * form[3] * slope
 
 
 def fixed_prior(beta: Array, slope: Array, numbers: Array) -> float:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.models.compiled import Kernels
+from corebayes.models.compiled_special import grown, growth
 from corebayes.models.family import Jet, Row
 from corebayes.models.special import exponential
 from corebayes.models.survival import SurvivalRegression, in_arrays_seen, seen, stan_event
@@ -19,6 +21,10 @@ class ExponentialRegression(SurvivalRegression):
     """Waiting times of mean e^η, at a constant rate: ℓ = −event·η − y e^−η."""
 
     command_line = {"exponential": {}}  # noqa: RUF012
+
+    @property
+    def jet_kernels(self) -> Kernels:
+        return (exponential_jet,)
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         return -seen(row) * at[0] - exponential(np.log(row["y"]) - at[0])[0]
@@ -43,3 +49,11 @@ class ExponentialRegression(SurvivalRegression):
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         grown = -row["y"] * xp.exp(-eta)
         return in_arrays_seen(xp, row, grown - eta, grown)
+
+
+def exponential_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = −event·η − e^t, t = log y − η."""
+    for i in range(value.size):
+        t, event = row[0, i] - etas[0, i], row[1, i]
+        value[i] = -event * etas[0, i] - grown(t)
+        first[0, i] = growth(t) - event

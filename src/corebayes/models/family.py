@@ -50,6 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.base import NormalPriorModel
+from corebayes.models.compiled import Kernels
 from corebayes.models.learned_prior import constants_given
 from corebayes.models.prior_table import statement
 from corebayes.models.scale_prior import ScalePrior
@@ -155,6 +156,16 @@ class Family(Unbound, NormalPriorModel):
     @abstractmethod
     def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
         """The same with its first `order` derivatives."""
+
+    @property
+    def jet_kernels(self) -> Kernels:
+        """The compiled form of `jet` to first order, where there is one, then the functions of
+        kernels that it calls: NUTS of mixed models then runs without Python."""
+        return ()
+
+    def compiled_row(self, row: Row) -> Array:
+        """What the compiled form sees of rows beside their predictors, (columns, n)."""
+        return row["y"][None]
 
     def row_base(self, row: Row) -> Array:
         """The terms free of all predictors that these leave out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.base import check_positive
+from corebayes.models.compiled import Kernels
+from corebayes.models.compiled_special import digamma, grown, growth
 from corebayes.models.family import Constant, Family, Jet, Row
 from corebayes.models.scale_prior import HalfStudentT
 from corebayes.models.special import exponential
@@ -41,6 +44,13 @@ class GammaRegression(Family):
     @property
     def measured(self) -> bool:
         return True
+
+    @property
+    def jet_kernels(self) -> Kernels:
+        return (gamma_jet,)
+
+    def compiled_row(self, row: Row) -> Array:
+        return np.log(row["y"])[None]
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         from scipy.special import gammaln
@@ -86,3 +96,15 @@ class GammaRegression(Family):
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         a, t = self.shape, xp.log(row["y"]) - eta
         return a * (xp.log(a) + t - xp.exp(t)) - xp.gammaln(a)
+
+
+def gamma_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = a (log a + t − e^t) − log Γ(a), a = e^u and t = log y − η."""
+    a = math.exp(u[0])
+    height, slope = math.lgamma(a), digamma(a)
+    for i in range(value.size):
+        t = row[0, i] - etas[0, i]
+        more = u[0] + t - grown(t)
+        value[i] = a * more - height
+        first[0, i] = a * (growth(t) - 1.0)
+        first[1, i] = a * (more + 1.0 - slope)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from corebayes.models.compiled import Kernels
+from corebayes.models.compiled_special import log_sigmoid, sigmoid
 from corebayes.models.family import Constant, Family, Jet, Row
+from corebayes.models.negative_binomial import negative_binomial_jet
 from corebayes.models.numbers import LEARNED, check_known
-from corebayes.models.poisson import PoissonRegression
+from corebayes.models.poisson import PoissonRegression, log_jet
 from corebayes.models.scale_prior import Beta
 from corebayes.models.special import sigmoid_pair, softplus
 from corebayes.models.zero_inflated import ZeroCounts, check_share, with_dispersion
@@ -119,6 +123,10 @@ class HurdlePoissonRegression(Hurdle):
     also = ("hurdle_poisson",)
 
     @property
+    def jet_kernels(self) -> Kernels:
+        return (hurdle_poisson_jet, log_jet, leap)
+
+    @property
     def base(self) -> Family:
         return PoissonRegression(link="log")
 
@@ -142,6 +150,10 @@ class HurdleNegativeBinomialRegression(Hurdle):
         check_known(self.dispersion, "dispersion")
 
     @property
+    def jet_kernels(self) -> Kernels:
+        return (hurdle_negative_binomial_jet, negative_binomial_jet, leap)
+
+    @property
     def base(self) -> Family:
         return with_dispersion(self.dispersion)
 
@@ -153,3 +165,37 @@ def _zeros(row: Row) -> Row:
 def _log_not(log_zero: Array) -> Array:
     """log(1 − e^{g_0})."""
     return np.log(np.maximum(-np.expm1(log_zero), 1e-300))
+
+
+def leap(u: Array, row: Array, value: Array, first: Array, zero: Array, slopes: Array) -> None:
+    """ℓ and its slopes from those of the base family, at the row's count and at zero."""
+    v, last = u[-1], first.shape[0] - 1
+    sigma, whole = sigmoid(v), log_sigmoid(-v)
+    for i in range(value.size):
+        if row[0, i] > 0.0:
+            value[i] += whole - math.log(max(-math.expm1(zero[i]), 1e-300))
+            odds = 1.0 / math.expm1(max(-zero[i], 1e-300))
+            for k in range(last):
+                first[k, i] += odds * slopes[k, i]
+            first[last, i] = -sigma
+        else:
+            value[i] = v + whole
+            for k in range(last):
+                first[k, i] = 0.0
+            first[last, i] = 1.0 - sigma
+
+
+def hurdle_poisson_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    zero, slopes = np.empty_like(value), np.empty_like(first)
+    log_jet(etas, u[:-1], row, value, first[:-1])
+    log_jet(etas, u[:-1], np.zeros_like(row), zero, slopes[:-1])
+    leap(u, row, value, first, zero, slopes)
+
+
+def hurdle_negative_binomial_jet(
+    etas: Array, u: Array, row: Array, value: Array, first: Array
+) -> None:
+    zero, slopes = np.empty_like(value), np.empty_like(first)
+    negative_binomial_jet(etas, u[:-1], row, value, first[:-1])
+    negative_binomial_jet(etas, u[:-1], np.zeros_like(row), zero, slopes[:-1])
+    leap(u, row, value, first, zero, slopes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.compiled import Kernel
+from corebayes.models.compiled import Kernel, Kernels
 from corebayes.models.conjugate import solve_gaussian
 from corebayes.models.family import Constant, Jet, Row
 from corebayes.models.glm import GLM
@@ -92,6 +93,10 @@ class LinearRegression(GLM):
     def log_base_of(self, y: Array) -> Array:
         return np.full_like(y, -0.5 * np.log(2.0 * np.pi) - np.log(self.noise_sd))
 
+    @property
+    def jet_kernels(self) -> Kernels:
+        return (gaussian_jet,)
+
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         eta, u = at
         return -u - 0.5 * np.square((row["y"] - eta) * np.exp(-u))
@@ -148,3 +153,14 @@ def gaussian_slope(eta: Array, y: Array, noise_sd: float, p1: float, t: Array, _
     """ℓ' = (y − η)/noise_sd²."""
     for i in range(eta.size):
         eta[i] = (y[i] - eta[i]) / (noise_sd * noise_sd)
+
+
+def gaussian_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = −u − ½ (y − η)² e^{−2u}, u = log noise_sd."""
+    precision = math.exp(-2.0 * u[0])
+    for i in range(value.size):
+        residual = row[0, i] - etas[0, i]
+        slope = residual * precision
+        value[i] = -u[0] - 0.5 * residual * slope
+        first[0, i] = slope
+        first[1, i] = residual * slope - 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from corebayes.models.base import check_positive
+from corebayes.models.compiled import Kernels
+from corebayes.models.compiled_special import log_phi, phi_ratio
 from corebayes.models.family import Constant, Jet, Row
 from corebayes.models.scale_prior import HalfStudentT
 from corebayes.models.special import LOG_ROOT_2PI, log_normal_tail
@@ -34,6 +37,10 @@ class LogNormalRegression(SurvivalRegression):
     @property
     def learnable(self) -> tuple[Constant, ...]:
         return (Constant("scale", HalfStudentT(4.0, 2.0)),)
+
+    @property
+    def jet_kernels(self) -> Kernels:
+        return (lognormal_jet,)
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         eta, u = at
@@ -78,3 +85,16 @@ class LogNormalRegression(SurvivalRegression):
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         z = (xp.log(row["y"]) - eta) / self.scale
         return in_arrays_seen(xp, row, -xp.log(self.scale) - 0.5 * z**2, xp.log_ndtr(-z))
+
+
+def lognormal_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = −u − z²/2 where the event was seen and log Φ(−z) elsewhere, z = (log y − η) e^−u."""
+    inverse = math.exp(-u[0])
+    for i in range(value.size):
+        z = (row[0, i] - etas[0, i]) * inverse
+        if row[1, i] > 0.0:
+            slope, value[i] = -z, -u[0] - 0.5 * z * z
+        else:
+            slope, value[i] = -phi_ratio(-z), log_phi(-z)
+        first[0, i] = -inverse * slope
+        first[1, i] = -z * slope - row[1, i]

@@ -46,6 +46,16 @@ class MixedPrior:
     horseshoes: tuple[HorseshoePrior, ...] = ()
     """Priors of many coefficients, with a τ and a c² of their own."""
 
+    @property
+    def middle(self) -> Array:
+        """Where a fit may start: coefficients at their means, constants at their modes (Student-t
+        noise of few degrees of freedom and no width has no bound), no effects."""
+        theta = np.zeros(self.dim)
+        fixed = self.fixed.dim
+        theta[:fixed] = self.fixed.mean
+        theta[fixed : fixed + len(self.learned)] = [prior.mode for prior in self.learned]
+        return theta
+
     def log_density(self, draws: Array) -> Array:
         result = self.fixed.log_density(draws[:, : self.fixed.dim])
         for place, other in self.others:

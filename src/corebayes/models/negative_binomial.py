@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.compiled import Kernel, exp, log1p_unit
+from corebayes.models.compiled import Kernel, Kernels, exp, log1p_unit
+from corebayes.models.compiled_special import digamma_rise, log_rising
 from corebayes.models.family import Column, Constant, Jet, Row
 from corebayes.models.glm import GLM
 from corebayes.models.numbers import LEARNED, check_known
@@ -111,6 +112,15 @@ class NegativeBinomialRegression(GLM):
         # log Γ(y + r) / (Γ(r) y!), in the form that does not cancel for large r
         return -np.asarray(betaln(r, y + 1.0), dtype=np.float64) - np.log(y + r)
 
+    @property
+    def jet_kernels(self) -> Kernels:
+        return (negative_binomial_jet,)
+
+    def compiled_row(self, row: Row) -> Array:
+        from scipy.special import gammaln
+
+        return np.stack([row["y"], np.asarray(gammaln(row["y"] + 1.0), dtype=np.float64)])
+
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         from scipy.special import betaln
 
@@ -179,3 +189,16 @@ def negative_binomial_slope(
     for i in range(eta.size):
         x = eta[i] + log_dispersion
         eta[i] = (y[i] * (t[i] if x > 0.0 else 1.0) - r * (1.0 if x > 0.0 else t[i])) / (1.0 + t[i])
+
+
+def negative_binomial_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = y x − (y + r) log(1 + eˣ) + log Γ(y + r)/(Γ(r) y!), r = e^−u and x = η + u."""
+    r = math.exp(-u[0])
+    for i in range(value.size):
+        y, x = row[0, i], etas[0, i] + u[0]
+        t = exp(-abs(x))
+        soft = max(x, 0.0) + log1p_unit(t)
+        slope = (y * (t if x > 0.0 else 1.0) - r * (1.0 if x > 0.0 else t)) / (1.0 + t)
+        value[i] = y * x - (y + r) * soft + log_rising(r, y) - row[1, i]
+        first[0, i] = slope
+        first[1, i] = slope + r * (soft - digamma_rise(r, y))

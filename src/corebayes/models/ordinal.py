@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,6 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from corebayes.models.categories import CategoryRegression
+from corebayes.models.compiled import Kernels
+from corebayes.models.compiled_special import log_phi, log_sigmoid, phi_ratio, sigmoid
 from corebayes.models.family import Constant, Jet, Row
 from corebayes.models.scale_prior import HalfNormal, OnLine
 from corebayes.models.special import LOG_ROOT_2PI, log_normal_tail, sigmoid_pair, softplus
@@ -54,6 +57,12 @@ class OrdinalRegression(CategoryRegression):
 
     def shown_axes(self) -> dict[str, tuple[Any, ...]]:
         return {"cutpoint": tuple(f"{low}|{high}" for low, high in pairwise(self.called))}
+
+    @property
+    def jet_kernels(self) -> Kernels:
+        if self.link == "logit":
+            return ordinal_jet, cutpoints, pulled_ends
+        return ordinal_probit_jet, cutpoints, pulled_ends
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         low, high, _ = self._ends(at, row)
@@ -178,3 +187,66 @@ def _between(link: str, low: Array, high: Array, order: int) -> Between:
         -high_share * (high + high_share),
         -low_share * high_share,
     )
+
+
+def cutpoints(u: Array) -> Array:
+    """c_1, c_2, …"""
+    cuts = np.empty(u.size)
+    cuts[0] = u[0]
+    for k in range(1, u.size):
+        cuts[k] = cuts[k - 1] + math.exp(u[k])
+    return cuts
+
+
+def pulled_ends(low: float, high: float, code: int, u: Array, first: Array, i: int) -> None:
+    """Slopes in η and in the constants, from those in both ends of row i."""
+    first[0, i] = -low - high
+    for k in range(u.size):
+        step = 1.0 if k == 0 else math.exp(u[k])
+        first[1 + k, i] = ((low if code > k else 0.0) + (high if code >= k else 0.0)) * step
+
+
+def ordinal_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = log(F(b) − F(a)) = log F(b) F(−a) (1 − e^{a − b}), ends a and b of category `code`."""
+    cuts = cutpoints(u)
+    for i in range(value.size):
+        code = int(row[0, i])
+        low, high, total = 0.0, 0.0, 0.0
+        if code > 0:
+            a = cuts[code - 1] - etas[0, i]
+            total += log_sigmoid(-a)
+            low = -sigmoid(a)
+        if code < u.size:
+            b = cuts[code] - etas[0, i]
+            total += log_sigmoid(b)
+            high = sigmoid(-b)
+        if 0 < code < u.size:
+            gap = math.exp(u[code])
+            total += math.log(-math.expm1(-gap))
+            odds = 1.0 / math.expm1(gap)
+            low -= odds
+            high += odds
+        value[i] = total
+        pulled_ends(low, high, code, u, first, i)
+
+
+def ordinal_probit_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = log(Φ(b) − Φ(a)), both ends on the side where the tail is small."""
+    cuts = cutpoints(u)
+    for i in range(value.size):
+        code = int(row[0, i])
+        low, high = 0.0, 0.0
+        if code == 0:
+            b = cuts[0] - etas[0, i]
+            value[i], high = log_phi(b), phi_ratio(b)
+        elif code == u.size:
+            a = cuts[code - 1] - etas[0, i]
+            value[i], low = log_phi(-a), -phi_ratio(-a)
+        else:
+            a, b = cuts[code - 1] - etas[0, i], cuts[code] - etas[0, i]
+            near, far = (-a, -b) if a + b > 0.0 else (b, a)
+            top = log_phi(near)
+            value[i] = top + math.log1p(-math.exp(log_phi(far) - top))
+            low = -math.exp(-0.5 * a * a - LOG_ROOT_2PI - value[i])
+            high = math.exp(-0.5 * b * b - LOG_ROOT_2PI - value[i])
+        pulled_ends(low, high, code, u, first, i)

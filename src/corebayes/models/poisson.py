@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel, exp, log, log1p_slope
+from corebayes.models.compiled_special import grown, growth
 from corebayes.models.family import Column, Row
 from corebayes.models.glm import GLM
 from corebayes.models.special import (
@@ -232,3 +233,11 @@ def softplus_slope(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Arra
         sigma = inverse * t[i] if eta[i] < 0.0 else inverse
         share = inverse / slope if eta[i] < 0.0 else inverse / (eta[i] + t[i] * slope)
         eta[i] = y[i] * share - sigma
+
+
+def log_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = yη − e^η, a quadratic beyond LAST_EXPONENT."""
+    for i in range(value.size):
+        y, eta = row[0, i], etas[0, i]
+        value[i] = y * eta - grown(eta)
+        first[0, i] = y - growth(eta)

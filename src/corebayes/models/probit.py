@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import erfc, sqrt
-from math import exp as exponential
-from math import log as logarithm
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel
+from corebayes.models.compiled_special import log_phi, phi_ratio
 from corebayes.models.family import Row
 from corebayes.models.glm import GLM
 from corebayes.models.labels import check_labels, signs
-from corebayes.models.special import LOG_ROOT_2PI, log_normal_tail
+from corebayes.models.special import log_normal_tail
 from corebayes.types import Array, Block
-
-# Below this Φ underflows, and a few terms of its asymptotic series are exact.
-FAR = -37.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,32 +84,12 @@ class ProbitRegression(GLM):
 
 
 def probit_kernel(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -> None:
-    """f = log Φ(m), m = yη; far below zero −m²/2 − log(−m√(2π)) + log(1 − 1/m² + 3/m⁴ − …)."""
+    """f = log Φ(yη)."""
     for i in range(eta.size):
-        m = y[i] * eta[i]
-        if m < FAR:
-            q = 1.0 / (m * m)
-            series = 1.0 - q * (1.0 - q * (3.0 - q * (15.0 - q * 105.0)))
-            eta[i] = -0.5 * m * m - LOG_ROOT_2PI - logarithm(-m) + logarithm(series)
-        elif m < 1.0:
-            eta[i] = logarithm(0.5 * erfc(-m / sqrt(2.0)))
-        else:
-            # log(1 − u) to the last digits, however small u is.
-            u = 0.5 * erfc(m / sqrt(2.0))
-            eta[i] = (
-                logarithm(1.0 - u)
-                if u > 1e-3
-                else -u * (1.0 + u * (0.5 + u * (1.0 / 3.0 + u * (0.25 + u * (0.2 + u / 6.0)))))
-            )
+        eta[i] = log_phi(y[i] * eta[i])
 
 
 def probit_slope(eta: Array, y: Array, p0: float, p1: float, t: Array, _: Array) -> None:
-    """ℓ' = y φ(m)/Φ(m)."""
+    """ℓ' = y φ(m)/Φ(m), m = yη."""
     for i in range(eta.size):
-        m = y[i] * eta[i]
-        if m < FAR:
-            q = 1.0 / (m * m)
-            eta[i] = -y[i] * m / (1.0 - q * (1.0 - q * (3.0 - q * (15.0 - q * 105.0))))
-        else:
-            height = exponential(-0.5 * m * m - LOG_ROOT_2PI)
-            eta[i] = y[i] * height / (0.5 * erfc(-m / sqrt(2.0)))
+        eta[i] = y[i] * phi_ratio(y[i] * eta[i])

@@ -23,18 +23,21 @@ from scipy.special import betaln, expit
 from corebayes.models.numbers import check_positive
 from corebayes.types import Array
 
+# The curves h of a `ScaleForm`: e^x, log(1 + e^x) and x²/2.
+EXPONENTIAL, SOFT, SQUARE = 0, 1, 2
+
 
 class ScaleForm(NamedTuple):
-    """log p(u) = constant + slope·u − bend·h(rate·u − shift), with h(x) = e^x, or log(1 + e^x)
-    where it is `soft`: what all priors here but `OnLine` have in common, as numbers that compiled
-    code takes."""
+    """log p(u) = constant + slope·u − bend·h(rate·u − shift): what all priors here have in common,
+    as numbers that compiled code takes."""
 
     constant: float
     slope: float
     bend: float
     rate: float
     shift: float
-    soft: bool = False
+    curve: int = EXPONENTIAL
+    """Which h."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +59,38 @@ class ScalePrior(ABC):
 
     def log_density(self, u: Array) -> Array:
         """log p(u), normalised, with the Jacobian."""
-        constant, slope, bend, rate, shift, soft = self.form
+        constant, slope, bend, rate, shift, curve = self.form
         x = rate * u - shift
-        return constant + slope * u - bend * (np.logaddexp(0.0, x) if soft else _exp(x))
+        if curve == SQUARE:
+            return constant + slope * u - bend * 0.5 * np.square(x)
+        return constant + slope * u - bend * (np.logaddexp(0.0, x) if curve == SOFT else _exp(x))
 
     def gradient(self, u: Array) -> Array:
         """d log p / du."""
-        _, slope, bend, rate, shift, soft = self.form
+        _, slope, bend, rate, shift, curve = self.form
         x = rate * u - shift
-        return slope - bend * rate * (expit(x) if soft else _exp(x))
+        if curve == SQUARE:
+            return slope - bend * rate * x
+        return slope - bend * rate * (expit(x) if curve == SOFT else _exp(x))
 
     def hessian(self, u: Array) -> Array:
         """d² log p / du²; never positive."""
-        _, _, bend, rate, shift, soft = self.form
+        _, _, bend, rate, shift, curve = self.form
         x = rate * u - shift
-        return -bend * rate**2 * (expit(x) * expit(-x) if soft else _exp(x))
+        if curve == SQUARE:
+            return -bend * rate**2 * np.ones_like(x)
+        return -bend * rate**2 * (expit(x) * expit(-x) if curve == SOFT else _exp(x))
+
+    @property
+    def mode(self) -> float:
+        """The most likely u, where slope = bend·rate·h'(x)."""
+        _, slope, bend, rate, shift, curve = self.form
+        x = slope / (bend * rate)
+        if curve == EXPONENTIAL:
+            x = math.log(x)
+        elif curve == SOFT:
+            x = math.log(x) - math.log1p(-x)
+        return (x + shift) / rate
 
     def config(self) -> dict[str, Any]:
         """Constructor arguments as plain numbers, and the class as `kind`."""
@@ -108,7 +128,7 @@ class HalfStudentT(ScalePrior):
         # Of |t|·scale: 2 / (scale √df B(df/2, ½)) · (1 + z²/df)^{−(df + 1)/2}, z = τ/scale
         width = math.log(self.scale) + 0.5 * math.log(self.df)
         constant = math.log(2.0) - width - float(betaln(0.5 * self.df, 0.5))
-        return ScaleForm(constant, 1.0, 0.5 * (self.df + 1.0), 2.0, 2.0 * width, soft=True)
+        return ScaleForm(constant, 1.0, 0.5 * (self.df + 1.0), 2.0, 2.0 * width, SOFT)
 
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
         return np.log(self.scale * np.abs(rng.standard_t(self.df, num_draws)))
@@ -184,7 +204,7 @@ class Beta(ScalePrior):
     def form(self) -> ScaleForm:
         # a log σ(u) + b log σ(−u) = a u − (a + b) log(1 + e^u)
         constant = -float(betaln(self.a, self.b))
-        return ScaleForm(constant, self.a, self.a + self.b, 1.0, 0.0, soft=True)
+        return ScaleForm(constant, self.a, self.a + self.b, 1.0, 0.0, SOFT)
 
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
         # In logarithms, since p may be as close to 0 or 1 as one likes.
@@ -205,17 +225,8 @@ class OnLine(ScalePrior):
 
     @property
     def form(self) -> ScaleForm:
-        raise NotImplementedError("a square has no form of an exponential")
-
-    def log_density(self, u: Array) -> Array:
         constant = -0.5 * math.log(2.0 * math.pi) - math.log(self.sd)
-        return constant - 0.5 * np.square((u - self.mean) / self.sd)
-
-    def gradient(self, u: Array) -> Array:
-        return (self.mean - u) / self.sd**2
-
-    def hessian(self, u: Array) -> Array:
-        return np.full_like(u, -1.0 / self.sd**2)
+        return ScaleForm(constant, 0.0, 1.0, 1.0 / self.sd, self.mean / self.sd, SQUARE)
 
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
         return self.mean + self.sd * rng.standard_normal(num_draws)

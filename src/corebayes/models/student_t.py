@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.compiled import Kernel, log1p
+from corebayes.models.compiled import Kernel, Kernels, log1p
+from corebayes.models.compiled_special import digamma_rise, log_rising
 from corebayes.models.family import Constant, Jet, Row
 from corebayes.models.glm import GLM
 from corebayes.models.numbers import LEARNED, check_known
@@ -111,6 +112,10 @@ class StudentTRegression(GLM):
     def log_base_of(self, y: Array) -> Array:
         return np.full_like(y, _log_height(np.array(self.df)) - np.log(self.scale))
 
+    @property
+    def jet_kernels(self) -> Kernels:
+        return (student_t_jet,)
+
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         eta, u, v = at
         df = np.exp(v)
@@ -182,3 +187,20 @@ def student_t_slope(eta: Array, y: Array, df: float, scale: float, t: Array, _: 
     for i in range(eta.size):
         residual = y[i] - eta[i]
         eta[i] = (df + 1.0) * residual / (df * scale * scale + residual * residual)
+
+
+def student_t_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = −u + log height − (df + 1)/2 · log(1 + q), q = r²/(df e^{2u}), df = e^v."""
+    df = math.exp(u[1])
+    half, width = 0.5 * df, df * math.exp(2.0 * u[0])
+    height = log_rising(half, 0.5) - 0.5 * (math.log(math.pi) + u[1]) - u[0]
+    rise = digamma_rise(half, 0.5)
+    for i in range(value.size):
+        residual = row[0, i] - etas[0, i]
+        inverse = 1.0 / (width + residual * residual)
+        bulge, share = log1p(residual * residual / width), residual * residual * inverse
+        slope = (df + 1.0) * residual * inverse
+        value[i] = height - 0.5 * (df + 1.0) * bulge
+        first[0, i] = slope
+        first[1, i] = residual * slope - 1.0
+        first[2, i] = half * (rise - bulge) + 0.5 * ((df + 1.0) * share - 1.0)

@@ -49,6 +49,9 @@ class SurvivalRegression(Family):
             found.append(("event", bad, "an event is 1 where it was seen and 0 where not"))
         return found
 
+    def compiled_row(self, row: Row) -> Array:
+        return np.stack(np.broadcast_arrays(np.log(row["y"]), seen(row)))
+
     @property
     def measured(self) -> bool:
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from corebayes.models.base import check_positive
+from corebayes.models.compiled import Kernels
+from corebayes.models.compiled_special import grown, growth
 from corebayes.models.family import Constant, Jet, Row
 from corebayes.models.scale_prior import HalfStudentT
 from corebayes.models.special import exponential
@@ -36,6 +39,10 @@ class WeibullRegression(SurvivalRegression):
     @property
     def learnable(self) -> tuple[Constant, ...]:
         return (Constant("shape", HalfStudentT(4.0, 2.0)),)
+
+    @property
+    def jet_kernels(self) -> Kernels:
+        return (weibull_jet,)
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         eta, u = at
@@ -78,3 +85,14 @@ class WeibullRegression(SurvivalRegression):
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         z = self.shape * (xp.log(row["y"]) - eta)
         return in_arrays_seen(xp, row, xp.log(self.shape) + z - xp.exp(z), -xp.exp(z))
+
+
+def weibull_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ = event·(u + z) − e^z, z = e^u (log y − η)."""
+    k = math.exp(u[0])
+    for i in range(value.size):
+        z, event = k * (row[0, i] - etas[0, i]), row[1, i]
+        slope = growth(z)
+        value[i] = event * (u[0] + z) - grown(z)
+        first[0, i] = k * (slope - event)
+        first[1, i] = event * (1.0 + z) - z * slope

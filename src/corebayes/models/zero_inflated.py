@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.base import check_positive
+from corebayes.models.compiled import Kernels
+from corebayes.models.compiled_special import log_sigmoid, log_sum, sigmoid
 from corebayes.models.family import Column, Constant, Family, Jet, Row
-from corebayes.models.negative_binomial import NegativeBinomialRegression
+from corebayes.models.negative_binomial import NegativeBinomialRegression, negative_binomial_jet
 from corebayes.models.numbers import LEARNED, check_known
-from corebayes.models.poisson import PoissonRegression, not_counts
+from corebayes.models.poisson import PoissonRegression, log_jet, not_counts
 from corebayes.models.scale_prior import Beta
 from corebayes.models.special import sigmoid_pair, softplus
 from corebayes.types import Array
@@ -32,6 +34,9 @@ class ZeroCounts(Family):
     @abstractmethod
     def base(self) -> Family:
         """The family of the counts; its predictors come first."""
+
+    def compiled_row(self, row: Row) -> Array:
+        return self.base.compiled_row(row)
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return not_counts(y), "counts must be 0, 1, 2, …"
@@ -124,6 +129,10 @@ class ZeroInflatedPoissonRegression(ZeroInflated):
     also = ("zero_inflated_poisson",)
 
     @property
+    def jet_kernels(self) -> Kernels:
+        return (inflated_poisson_jet, log_jet, inflate)
+
+    @property
     def base(self) -> Family:
         return PoissonRegression(link="log")
 
@@ -147,6 +156,10 @@ class ZeroInflatedNegativeBinomialRegression(ZeroInflated):
         check_known(self.dispersion, "dispersion")
 
     @property
+    def jet_kernels(self) -> Kernels:
+        return (inflated_negative_binomial_jet, negative_binomial_jet, inflate)
+
+    @property
     def base(self) -> Family:
         return with_dispersion(self.dispersion)
 
@@ -156,3 +169,32 @@ def with_dispersion(dispersion: Any) -> NegativeBinomialRegression:
     base = NegativeBinomialRegression()
     object.__setattr__(base, "dispersion", dispersion)
     return base
+
+
+def inflate(u: Array, row: Array, value: Array, first: Array) -> None:
+    """ℓ and its slopes from those of the base family, with v = log π/(1 − π) the last constant."""
+    v, last = u[-1], first.shape[0] - 1
+    sigma, whole = sigmoid(v), log_sigmoid(-v)
+    for i in range(value.size):
+        share, g = 1.0, value[i]
+        if row[0, i] == 0.0:
+            # How much of a zero is the base family's
+            share = sigmoid(g - v)
+            value[i] = log_sum(v, g) + whole
+            for k in range(last):
+                first[k, i] *= share
+        else:
+            value[i] = g + whole
+        first[last, i] = 1.0 - share - sigma
+
+
+def inflated_poisson_jet(etas: Array, u: Array, row: Array, value: Array, first: Array) -> None:
+    log_jet(etas, u[:-1], row, value, first[:-1])
+    inflate(u, row, value, first)
+
+
+def inflated_negative_binomial_jet(
+    etas: Array, u: Array, row: Array, value: Array, first: Array
+) -> None:
+    negative_binomial_jet(etas, u[:-1], row, value, first[:-1])
+    inflate(u, row, value, first)

@@ -1,21 +1,26 @@
 """log π_w of a mixed model and its gradient, in the coordinates of its frame.
 
-One compiled function where numba is installed and the family has kernels (and at most one constant
-is learned, a scale of y − η); some calls of NumPy otherwise. Designs and groups of the M rows are
-looked up once. Cost of a call: M·(p + q) flops, M potentials and their slopes, p·q numbers for each
-group.
+One compiled function where numba is installed and the family has kernels; some calls of NumPy
+otherwise. Designs and groups of the M rows are looked up once. Cost of a call: M·(p + q) flops, M
+potentials and their slopes, p·q numbers for each group.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from corebayes.models import compiled
-from corebayes.models.compiled_mixed import MixedRows, mixed_density_address
+from corebayes.models.compiled_mixed import (
+    Entry,
+    MixedRows,
+    glm_density_address,
+    jet_density_address,
+)
 from corebayes.models.compiled_prior import packed_further
+from corebayes.models.compiled_rows import LinearRows
 from corebayes.models.family import Jet
 from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE
@@ -30,50 +35,41 @@ def mixed_density(posterior: Posterior, frame: MixedFrame) -> MixedDensity | Poi
     """The density in whatever form is quickest."""
     model = posterior.model
     assert isinstance(model, MixedRegression)
-    kernels = _kernels(model)
-    further = packed_further(model.prior)
-    if kernels is None or further is None or not compiled.available():
+    address, further = _address(model), packed_further(model.prior)
+    if address is None or further is None:
         return MixedDensity(posterior, frame)
-    rows = _mixed_rows(posterior, frame, further)
-    return Pointer(mixed_density_address(*kernels), rows.packed())
+    return Pointer(address, _mixed_rows(posterior, frame, further).packed())
 
 
-def _kernels(model: MixedRegression) -> tuple[compiled.Kernel, compiled.Kernel] | None:
-    """Those of the family, where the compiled function has all that the model has."""
-    family, learned = model.family, [one.name for one in model.constants]
-    if not isinstance(family, GLM) or family.row_columns:
+def _address(model: MixedRegression) -> int | None:
+    """Of the compiled function, where the family has one."""
+    if not compiled.available():
         return None
-    if learned and not (family.location_family and learned == [family.learnable[0].name]):
-        return None
-    return family.density_kernels
+    if (glm := model.as_glm) is not None:
+        return None if glm.density_kernels is None else glm_density_address(*glm.density_kernels)
+    kernels = model.family.jet_kernels
+    return jet_density_address(kernels) if kernels else None
 
 
 def _mixed_rows(posterior: Posterior, frame: MixedFrame, further: Array) -> MixedRows:
     model, rows = posterior.model, posterior.rows
     assert isinstance(model, MixedRegression)
-    family, prior = model.family, model.fixed_prior
-    effects = _effects(model, rows)
-    columns = [np.ones(len(rows)) if one.column is None else one.column for one in effects]
-    assert isinstance(family, GLM)
-    learned, base = None, 0.0
-    if model.constants:
-        (constant,) = model.constants
-        family = replace(family, **{constant.name: 1.0})
-        learned = list(family.constants).index(constant.name), constant.prior
-        # Kernels leave out what depends on known constants alone.
-        whole = family.log_base(rows)
-        base = float(posterior.weights @ (whole - model.log_base(rows)))
+    prior = model.fixed_prior
+    if (glm := model.as_glm) is not None:
+        row = glm.target(rows)[None]
+        constants = tuple(map(Entry, glm.constants.values()))
+    else:
+        row = model.family.compiled_row({k: one[:, 0] for k, one in model.row(rows).items()})
+        constants = tuple(_entries(model))
     return MixedRows(
-        targets=family.target(rows),
+        linear=len(model.family.linear),
+        row=row,
         weights=posterior.weights,
-        design=model.fixed_design(rows),
-        positions=np.array([one.positions for one in effects], np.int64).reshape(-1, len(rows)),
-        columns=np.array(columns),
-        constants=tuple(family.constants.values()),
-        learned=learned,
+        rows=_linear_rows(model, rows),
+        constants=constants,
         prior_mean=prior.mean,
         prior_precision=prior.precision,
-        height=float(prior.log_density(prior.mean[None])[0]) + base,
+        height=float(prior.log_density(prior.mean[None])[0]),
         scales=model.prior.scales,
         further=further,
         wide_positions=frame.layout.wide_positions,
@@ -82,6 +78,29 @@ def _mixed_rows(posterior: Posterior, frame: MixedFrame, further: Array) -> Mixe
         own_mean=frame.own_mean,
         wide=frame.wide,
         own=frame.own,
+    )
+
+
+def _entries(model: MixedRegression) -> Iterator[Entry]:
+    """The family's constants, in its order."""
+    known, learned = model.known_constants, enumerate(model.constants, model.num_fixed)
+    for number in range(len(model.family.learnable)):
+        if number in known:
+            yield Entry(float(known[number][0, 0]))
+        else:
+            place, constant = next(learned)
+            yield Entry(0.0, place, constant.prior)
+
+
+def _linear_rows(model: MixedRegression, rows: Block) -> LinearRows:
+    effects, offset = _effects(model, rows), model.offset(rows)
+    columns = [np.ones(len(rows)) if one.column is None else one.column for one in effects]
+    return LinearRows(
+        np.zeros(len(rows)) if offset is None else offset,
+        model.fixed_design(rows),
+        np.array([one.positions for one in effects], np.int64).reshape(-1, len(rows)),
+        np.array(columns),
+        np.array([one.predictor for one in effects], np.int64),
     )
 
 

@@ -26,12 +26,11 @@ from scipy.linalg import rq, solve_triangular
 from corebayes.arrow.fit import Fitting, fit
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
-from corebayes.arrow.start import fitting_of, sums_in_parts
+from corebayes.arrow.start import beginning, fitting_of, sums_in_parts
 from corebayes.models.compiled_frame import OwnBlock, WideBlock
 from corebayes.models.mixed import MixedRegression
 from corebayes.models.mixed_prior import ScaledEffects
 from corebayes.models.structure import is_structured
-from corebayes.models.touching import is_touching
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Rng
 
@@ -166,12 +165,9 @@ def fit_of(posterior: Posterior, start: Array | None = None) -> ArrowGaussian:
     model = posterior.model
     assert is_structured(model)
     fitting: Fitting = fitting_of(model)
-    at = np.zeros(model.dim) if start is None else start
-    if is_touching(model):
-        at = model.rescaling.coordinates(at)
     return fit(
         fitting,
-        fitting.start(at),
+        fitting.start(beginning(model, start)),
         lambda q: sums_in_parts(model, fitting.layout, q, posterior.rows, posterior.weights),
         tolerance=SETTLED,
     ).gaussian

@@ -9,6 +9,7 @@ with a faster tuning. It runs on the quickest form of the density that there is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +30,7 @@ from corebayes.samplers.density import (
     quickest_density,
 )
 from corebayes.samplers.draws import Draws
-from corebayes.samplers.laplace import fit_or_units, prior_fit
+from corebayes.samplers.laplace import UNLIKE, fit_or_units, prior_fit
 from corebayes.samplers.local_frame import LocalFrame, local_frame, local_start
 from corebayes.samplers.mixed_density import MixedDensity, mixed_density
 from corebayes.samplers.mixed_frame import MixedFrame, frame_of
@@ -121,7 +122,8 @@ class NUTS:
         """The coordinates, and where the chains start in them."""
         if isinstance(posterior.model, MixedRegression):
             mixed = frame_of(posterior, start)
-            return mixed, [mixed.start(rng) for _ in range(self.chains)]
+            starts = [mixed.start(rng) for _ in range(self.chains)]
+            return mixed, [_within_reach(posterior, mixed.mean, mixed.theta, z) for z in starts]
         if is_touching(posterior.model) and posterior.weights.size:
             local = local_frame(posterior, posterior.model, start)
             return local, [local_start(rng, posterior, local) for _ in range(self.chains)]
@@ -194,16 +196,25 @@ def _frame(posterior: Posterior, fits: list[Gaussian]) -> Frame:
 
 
 def _dispersed(rng: Generator, posterior: Posterior, frame: Frame, fit: Gaussian) -> Array:
-    """A start z in the frame, from the fit made wider; nearer where the density is not finite."""
-    offset = DISPERSION * rng.standard_normal(fit.mean.size)
+    """A start z in the frame, from the fit made wider."""
+    own, offset = Frame(*fit), DISPERSION * rng.standard_normal(fit.mean.size)
+    return frame.z(own.theta(_within_reach(posterior, fit.mean, own.theta, offset)))
+
+
+def _within_reach(
+    posterior: Posterior, mean: Array, theta_of: Callable[[Array], Array], offset: Array
+) -> Array:
+    """The offset from the mean; nearer where the density is not finite, or so low that no chain
+    would find its way: beyond the wall that an exponential puts up."""
+    height = posterior.value(mean)
     for _ in range(60):
         check_time()
-        theta = Frame(*fit).theta(offset)
-        value, gradient = posterior.value_and_gradient(theta)
-        if np.isfinite(value) and np.all(np.isfinite(gradient)):
-            return frame.z(theta)
+        value, gradient = posterior.value_and_gradient(theta_of(offset))
+        inside = value >= height - UNLIKE * (1.0 + 0.5 * float(offset @ offset))
+        if inside and np.isfinite(value) and np.all(np.isfinite(gradient)):
+            return offset
         offset = 0.5 * offset
     raise ValueError(
         "the log density of the coreset posterior is not finite near its mode; check the model's "
-        f"log likelihood and log prior at θ = {fit.mean}"
+        f"log likelihood and log prior at θ = {mean}"
     )

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from corebayes.arguments import check_fields
 from corebayes.arrow.fit import fit
-from corebayes.arrow.start import fitting_of, sums_in_parts
+from corebayes.arrow.start import beginning, fitting_of, sums_in_parts
 from corebayes.models.structure import is_structured
-from corebayes.models.touching import is_touching
 from corebayes.problem import Problem
 from corebayes.tangent.arrow.space import ArrowSpace
 from corebayes.tangent.geometry import Geometry, half_square
@@ -37,12 +34,9 @@ class Arrow(Geometry):
         model = problem.model
         fitting = fitting_of(model)
         assert is_structured(model)
-        begin = np.zeros(model.dim) if start is None else start
-        if is_touching(model):
-            begin = model.rescaling.coordinates(begin)
         fitted = fit(
             fitting,
-            fitting.start(begin),
+            fitting.start(beginning(model, start)),
             lambda q: sums_in_parts(model, fitting.layout, q, points.rows, points.weights),
             tolerance=self.tolerance**2,
         )

@@ -1,0 +1,87 @@
+"""Kept rows: those of rare levels enter a coreset whole, and the construction sees the rest.
+
+The coefficient of a level with a handful of rows has a posterior of any shape: as wide as its prior
+on one side where they all agree. No Gaussian is near it, and no other row can stand for theirs. So
+they are kept as they are, with the weight that they have in the data. The other rows do not touch
+what only they see, and so
+
+    r = Σ_n (c_n − w_n) f_n   over the rest
+
+is a function of the other coefficients alone, whose posterior is an ordinary one. The construction
+works on the rest with the columns of rare levels left out; KL(π_w ‖ π) is what it is there, since
+the kept rows are the same in both, but for the little that they say about the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corebayes.build.rare import rare_rows
+from corebayes.constructions import AnnealedSparseVI, Construction, GroupedPursuit
+from corebayes.data.narrowed import Narrowed, Narrowing
+from corebayes.models.fewer_columns import with_columns
+from corebayes.models.glm import GLM
+from corebayes.models.mixed import MixedRegression
+from corebayes.problem import Problem
+from corebayes.rows import Rows
+from corebayes.samplers.exact import is_conjugate
+from corebayes.scan.meter import Meter
+from corebayes.types import Points, WeightedPoints
+
+# The share of the coreset, and of all rows, that kept rows may have: what they say about the other
+# coefficients is not seen by the construction.
+OF_THE_SIZE, OF_ALL_ROWS = 0.5, 0.1
+# Kept rows at most where the size is open.
+OPEN = 200
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Rows that are kept, and what a construction is left with."""
+
+    whole: Problem
+    kept: WeightedPoints
+    """At the weights that they have in the data."""
+    problem: Problem
+    """The rest, without the columns that only the kept rows see."""
+
+    def joined(self, points: WeightedPoints) -> WeightedPoints:
+        """The coreset: points of the rest, with all their columns, and the kept rows."""
+        rows = self.whole.data.take(points.indices)
+        return self.kept.append(Points(points.indices, rows).weighted(points.weights))
+
+    def apart(self, points: WeightedPoints) -> WeightedPoints:
+        """Those of the points that are of the rest, as the construction sees them."""
+        others = points.take(np.flatnonzero(~np.isin(points.indices, self.kept.indices)))
+        rows = self.problem.data.take(others.indices)
+        return Points(others.indices, rows).weighted(others.weights)
+
+
+def rest_of(problem: Problem, method: Construction, size: int | None) -> Rest | None:
+    """What is left beside the rows of rare levels; None where there are none, or the method needs
+    all rows."""
+    model: Any = problem.model
+    if not isinstance(model, GLM | MixedRegression) or is_conjugate(model):
+        return None
+    if not isinstance(method, AnnealedSparseVI | GroupedPursuit):
+        return None
+    if isinstance(method, AnnealedSparseVI) and method.geometry is not None:
+        return None
+    data = problem.data
+    wanted = OPEN if size is None else int(OF_THE_SIZE * size)
+    rare = rare_rows(problem, model, min(wanted, int(OF_ALL_ROWS * data.num_rows)))
+    if rare is None:
+        return None
+    kept = problem.points(rare.numbers)
+    width = data.template.X.shape[1]
+    columns = tuple(place for place in range(width) if place not in rare.columns)
+    table: Any = Narrowed(
+        table=data.table, narrowing=Narrowing(columns=columns), apart=rare.numbers
+    )
+    rows = Rows(table, executor=data.executor, memory=data.budget)
+    rows.meter, rows.log = Meter(parent=data.meter), data.log
+    left = Problem(with_columns(model, columns), rows)
+    return Rest(problem, kept.at(kept.rows.multiplicity()), left)
