@@ -98,11 +98,12 @@ def build(
     sampler.
 
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
-    weights. With `reserve`, a larger number of rows, so many are kept beside the coreset, with
-    weights of their own: what `update` and `merge` go on from without losing accuracy. With
-    `around`, a rough coreset of more data that these rows are a shard of, they are matched where
-    the posterior of all of it lies: what `merge` makes the most of. With
-    `checkpoint`, a folder, the answers of all passes are kept there as they come, and
+    weights. A `reserve`, a larger number of rows with weights of their own, is kept beside the
+    coreset: what `update` and `merge` go on from without losing accuracy. By default it has three
+    times the rows where that is cheap (GLMs of up to 20 coefficients: one more pass, and half the
+    rows at most); 0 for none. With `around`, a rough coreset of more data that these rows are a
+    shard of, they are matched where the posterior of all of it lies: what `merge` makes the most
+    of. With `checkpoint`, a folder, the answers of all passes are kept there as they come, and
     the same call after any interruption goes on where they end, to the same bits. `memory`, such as
     "500MB", is what the process may take in all; see `scan/budget.py`.
 
@@ -156,6 +157,7 @@ def build(
     check_model(model)
     if method is not None:
         check_method(method)
+    is_default = method is None
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = opened()
         check_enough_rows(size, rows)
@@ -186,7 +188,9 @@ def build(
         coreset = run.coreset(run.points, reason)
         run.warn()
         tolerance.warn_unless_reached(coreset)
-        return coreset if reserve is None else with_reserve(run, coreset, reserve, checkpoint)
+        if reserve is None and not (is_default and models is None and around is None):
+            reserve = 0
+        return with_reserve(run, coreset, reserve, checkpoint)
 
 
 def build_path(
