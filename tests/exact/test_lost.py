@@ -77,3 +77,31 @@ def test_modes_that_the_coreset_has_mass_at_are_not_lost():
     found, never = told_apart(light, rows, Found([mode(0.0), mode(9.99)], None, []))
     assert found.lost[0].fit.mean == pytest.approx([PLACE], abs=0.1)
     assert not never
+
+
+def steps(draws, block):
+    """A fall of `depth` to one side of every x, as sharp as to leave no slope elsewhere."""
+    away = 200.0 * block["side"][:, None] * (draws[:, 0] - block["x"][:, None])
+    return -block["depth"][:, None] / (1.0 + np.exp(np.clip(-away, -500.0, 500.0)))
+
+
+# Draws of the mixture around one plateau never showed that it left out the others.
+@pytest.mark.parametrize("seed", [3, 5])
+def test_plateaus_have_their_shares(seed):
+    rng = np.random.default_rng(seed)
+    x, side = rng.uniform(-3.0, 3.0, 300), rng.choice([-1.0, 1.0], 300)
+    rows = open_rows({"x": x, "side": side, "depth": rng.exponential(0.3, 300)}).check()
+    prior = lambda draws: -0.5 * np.square(draws[:, 0] / 3.0)  # noqa: E731
+    model = cb.CustomModel(steps, prior, 1).bind(rows)
+    everything = rows.take(np.arange(300))
+    weights = np.exp(0.02 * rng.normal(size=300))
+    coreset = Coreset(np.arange(300), weights, everything, model, 300, 300.0)
+    found = draw_exactly(np.random.default_rng(seed), coreset, rows, 500, 4)
+    assert found.good
+    grid = np.linspace(-15.0, 15.0, 30_001)[:, None]
+    logs = model.sum_potentials(grid, everything, np.ones(300)) + prior(grid)
+    expected = np.cumsum(np.exp(logs - np.logaddexp.reduce(logs)))
+    draws = np.sort(found.values.ravel())
+    ours = (np.arange(draws.size) + 0.5) / draws.size
+    distance = np.max(np.abs(ours - np.interp(draws, grid[:, 0], expected)))
+    assert distance < 2.0 / np.sqrt(draws.size / 2.0)

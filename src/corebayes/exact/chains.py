@@ -16,7 +16,7 @@ import numpy as np
 
 from corebayes.certify.search import Found
 from corebayes.coreset import Coreset, nearer
-from corebayes.exact.cover import covering, fit_mixture, modes_of
+from corebayes.exact.cover import covering_all, fit_mixture, modes_of
 from corebayes.exact.exactly import Exactly, closed_form
 from corebayes.exact.foresight import learn_foresight
 from corebayes.exact.lost import LostModeError, full_modes, searched, told_apart
@@ -100,7 +100,9 @@ def _attempts(
     """Better and better proposals, each made of what the ones before it have seen."""
     posterior = Posterior.of(coreset)
     modes = modes_of(rng, posterior) if found is None else found.ours
-    pilot = covering(rng, posterior, modes)
+    annealed = None if found is None else found.annealed
+    particles = None if annealed is None else annealed.particles
+    pilot = covering_all(rng, posterior, modes, particles)
     if pilot is None:
         yield from _local_attempts(rng, coreset, rows, draws, chains, modes)
         return
@@ -111,7 +113,7 @@ def _attempts(
         if tilt is not None:
             bent = _bent(posterior, tilt)
             again = distinct_modes(find_modes(bent, [mode.fit.mean for mode in modes]))
-            better = covering(rng, bent, again, run.resampled(tilt))
+            better = covering_all(rng, bent, again, run.resampled(tilt))
             if better is not None:
                 yield lambda bent=bent, better=better, tilt=tilt: run.pooled(bent, better, tilt)
     if found is None:
