@@ -50,9 +50,9 @@ def numbers(rare):
 
 
 def coded(how):
-    """Levels of 900, 90, 4 and 2 rows, and a slope."""
+    """Levels of 900, 400, 4 and 2 rows, and a slope."""
     rng = np.random.default_rng(1)
-    level = rng.permutation(np.repeat([0, 1, 2, 3], [900, 90, 4, 2]))
+    level = rng.permutation(np.repeat([0, 1, 2, 3], [900, 400, 4, 2]))
     dummies = (level[:, None] == np.arange(4)).astype(float)
     x = rng.normal(size=(len(level), 1))
     ones = np.ones((len(level), 1))
