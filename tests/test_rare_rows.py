@@ -91,7 +91,7 @@ def test_rare_levels_are_found_however_they_are_coded(how):
 def test_whole_levels_are_kept_the_rarest_first():
     level, X = coded("dummies")
     problem, rare = found(X)
-    ((_, kept),) = in_coreset(problem, rare, 5)
+    ((_, kept),) = in_coreset(problem, rare, 2)
     assert kept.indices.tolist() == np.flatnonzero(level == 3).tolist()
     assert in_coreset(problem, rare, 1) == []
 
