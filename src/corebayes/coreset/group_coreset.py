@@ -37,6 +37,10 @@ class GroupCoreset(Coreset):
     def data_rows(self) -> Block:
         return self.level_one.rows
 
+    @property
+    def noun(self) -> str:
+        return "groups"
+
     def __repr__(self) -> str:
         rows = int((self.rows["w"] > 0.0).sum())
         return (
