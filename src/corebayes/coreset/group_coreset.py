@@ -48,7 +48,7 @@ class GroupCoreset(Coreset):
             f"stopped: {self.reason})"
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, reserve: bool = True) -> None:
         """Write the rows of level one, and which groups of them are kept; see `corebayes.load`."""
         kept = {
             "indices": self.indices.tolist(),
@@ -57,7 +57,7 @@ class GroupCoreset(Coreset):
             "reason": self.reason,
         }
         provenance = {name: value for name, value in self.provenance.items() if name != "unit"}
-        replace(self.level_one, provenance={**provenance, GROUPS: kept}).save(path)
+        replace(self.level_one, provenance={**provenance, GROUPS: kept}).save(path, reserve=reserve)
 
 
 def grouped(
