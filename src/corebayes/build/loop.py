@@ -79,9 +79,12 @@ def build(
     `size` rows; or when two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` (without a size
     the coreset grows until they do); or after `max_time` seconds; or when the method has nothing
     left to do. The coreset's `reason` says which, and a `ToleranceWarning` that a `tol` was not
-    reached. Ctrl-C returns the coreset so far; so does the
-    end of `max_time`, or a TimeoutError when there is none yet. The same arguments give the same
-    coreset.
+    reached. Ctrl-C returns the coreset so far; so does the end of `max_time`: random rows, with a
+    `TimeWarning`, where no step had ended, and a TimeoutError where not even the rows were read.
+    The same arguments give the same coreset.
+
+    Rows that alone tell a coefficient (the level of a category with a handful of rows) are kept
+    whole, with the weight that they have in the data, up to half of the size.
 
     With `models`, a list of other models or `Variant`s of the same rows (priors, fewer columns,
     folds left out), the totals of all of them are matched jointly, so that one coreset serves them
@@ -184,7 +187,7 @@ def build(
             run.init(size, points)
             reason = run.until(tolerance, bar.show)
         coreset = run.coreset(run.points, reason)
-        run.warn_of_modes()
+        run.warn()
         tolerance.warn_unless_reached(coreset)
         if reserve is None and not (is_default and models is None and around is None):
             reserve = 0
