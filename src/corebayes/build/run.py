@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,16 +17,26 @@ from corebayes.certify.same_data import check_same_data
 from corebayes.checkpoint import open_journal, run_identity
 from corebayes.constructions import Construction, Info
 from corebayes.coreset import Coreset, nearer
-from corebayes.data.warn import ModeWarning, ToleranceWarning, warn
+from corebayes.data.warn import ModeWarning, TimeWarning, ToleranceWarning, warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.prior_table import statement_of
 from corebayes.models.units import as_units
 from corebayes.problem import Problem
 from corebayes.rows import Rows
+from corebayes.tangent.geometry import random_points
 from corebayes.types import Indices, Model, WeightedPoints
 from corebayes.version import __version__
 from corebayes.watch.interrupts import is_interrupt
 from corebayes.watch.logs import say
+
+# Random rows of an open size.
+NO_SIZE = 200
+
+
+class Begun(NamedTuple):
+    """Before a construction has a state of its own."""
+
+    points: WeightedPoints
 
 
 @dataclass
@@ -94,10 +104,27 @@ class Run:
                 self._say_kept(self.rest)
                 size = None if size is None else size - self.rest.kept.size
                 start = None if start is None else self.rest.apart(start)
-            if start is None:
-                self.state = self.method.init(self.rng, self._seen, size)
-            else:
-                self.state = self.method.init_from(self.rng, self._seen, size, start)
+            with self._in_time(size):
+                if start is None:
+                    self.state = self.method.init(self.rng, self._seen, size)
+                else:
+                    self.state = self.method.init_from(self.rng, self._seen, size, start)
+
+    @contextmanager
+    def _in_time(self, size: int | None) -> Generator[None]:
+        """Random rows where the time ends before the construction has any: they are a coreset, if a
+        poor one, and it is said."""
+        try:
+            yield
+        except OutOfTimeError:
+            if self.limit.seconds is None:
+                raise
+            self.limit.allow_rows()
+            wanted = min(size or NO_SIZE, self._seen.data.num_rows)
+            points = random_points(self.rng, self._seen, wanted).positive()
+            count = self._seen.data.total_count / points.weights.sum()
+            self.state = Begun(points.scaled(count))
+            self.warning = self.limit.early(type(self.method).__name__)
 
     @property
     def _seen(self) -> Problem:
@@ -151,6 +178,8 @@ class Run:
         return reason
 
     def _until(self, tolerance: Tolerance, show: Callable[..., None]) -> str:
+        if isinstance(self.state, Begun):
+            return self.limit.reason
         try:
             while True:
                 with self.problem.data.stage("steps"):
@@ -167,16 +196,19 @@ class Run:
         except OutOfTimeError:
             if self.limit.seconds is None or self.state.points.size == 0:
                 raise
+            if not self.trace:
+                self.warning = self.limit.early(type(self.method).__name__)
             return self.limit.reason
         except BaseException as error:
             if not is_interrupt(error) or self.state.points.size == 0:
                 raise
             return "interrupted"
 
-    def warn_of_modes(self) -> None:
-        """Nobody should take a coreset at the wrong mode for one of a posterior with that mode."""
+    def warn(self) -> None:
+        """Nobody should take a coreset at the wrong mode for one of a posterior with that mode, or
+        random rows for chosen ones."""
         if self.warning is not None:
-            warn(self.warning, ModeWarning)
+            warn(self.warning, ModeWarning if self.trace else TimeWarning)
 
     def coreset(self, points: WeightedPoints, reason: str) -> Coreset:
         """The coreset of these points, in the order of the data."""

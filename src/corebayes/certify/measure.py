@@ -18,7 +18,7 @@ from corebayes.certify import certificate
 from corebayes.certify.certificate import Certificate
 from corebayes.certify.conjugate import exact_kl
 from corebayes.certify.covering import one_mode, several_modes
-from corebayes.certify.evidence import Chains, Evidence, Ratios
+from corebayes.certify.evidence import Chains, Evidence, LostDigitsError, Ratios
 from corebayes.certify.kl import Measured, measure_kl
 from corebayes.certify.marginals import Marginals, marginals
 from corebayes.certify.same_data import check_same_data
@@ -118,6 +118,15 @@ def measure(
     sampler: Sampler | None = None,
 ) -> Certificate:
     """The certificate of a coreset that is known to be of these rows; see `certify`."""
+    try:
+        return _measured_with(coreset, rows, draws=draws, seed=seed, tol=tol, sampler=sampler)
+    except LostDigitsError as lost:
+        return certificate.withheld(coreset, str(lost), "draws", tol, num_draws=0)
+
+
+def _measured_with(
+    coreset: Coreset, rows: Rows, *, draws: int, seed: int, tol: float, sampler: Sampler | None
+) -> Certificate:
     model = coreset.model
     if sampler is None and is_conjugate(model):
         return _exact(model, coreset, rows, tol)
