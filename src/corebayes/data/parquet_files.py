@@ -153,8 +153,9 @@ def _fragments(source: Any) -> tuple[Sequence[Any], Any]:
     if hasattr(given, "get_fragments"):
         return list(given.get_fragments()), given.schema
     if is_local(given):
-        paths = cast(Sequence[Any], given if isinstance(given, list | tuple) else [given])
-        found = [_local_files(os.fspath(path)) for path in paths]
+        several = cast(Sequence[Any], given if isinstance(given, list | tuple) else [given])
+        paths: list[str] = [os.fspath(path) for path in several]
+        found = [_local_files(path) for path in paths]
         if len(paths) > 1 or found[0].folder is None:
             files = [LocalFile.open(file) for some in found for file in some.files]
             return files, files[0].physical_schema
