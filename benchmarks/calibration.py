@@ -42,6 +42,11 @@ class Case:
     simulate: Callable[[np.random.Generator], tuple[np.ndarray, Any]]
     size: int | None
     """Rows of the coreset before it is spoilt; None for all of them."""
+    levels: Callable[[np.ndarray], np.ndarray] | None = None
+    """Functions of the parameters (S, d) that are ranked too, where rows say more of these."""
+
+    def ranked(self, draws: np.ndarray) -> np.ndarray:
+        return draws if self.levels is None else np.hstack([draws, self.levels(draws)])
 
 
 def regression(model: Any, respond: Callable[..., np.ndarray], num_rows: int = 300) -> Case:
@@ -65,11 +70,12 @@ def hierarchical_likelihood(draws: np.ndarray, block: Any) -> np.ndarray:
     return -0.5 * np.square(block["y"][:, None] - location) - 0.5 * np.log(2.0 * np.pi)
 
 
+CENTRE, SCALE = np.r_[0.0, -0.5, np.zeros(GROUPS)], np.r_[1.0, 0.5, np.ones(GROUPS)]
+
+
 def hierarchical_prior(draws: np.ndarray) -> np.ndarray:
-    centred = draws - np.r_[0.0, -0.5, np.zeros(GROUPS)]
-    scale = np.r_[1.0, 0.5, np.ones(GROUPS)]
-    constant = np.sum(np.log(scale)) + 0.5 * scale.size * np.log(2.0 * np.pi)
-    return -0.5 * np.sum(np.square(centred / scale), axis=1) - constant
+    constant = np.sum(np.log(SCALE)) + 0.5 * SCALE.size * np.log(2.0 * np.pi)
+    return -0.5 * np.sum(np.square((draws - CENTRE) / SCALE), axis=1) - constant
 
 
 def hierarchical_gradient(theta: np.ndarray, block: Any, weights: np.ndarray) -> np.ndarray:
@@ -80,10 +86,21 @@ def hierarchical_gradient(theta: np.ndarray, block: Any, weights: np.ndarray) ->
     return np.r_[sums.sum(), spread * (sums @ theta[2:]), spread * sums]
 
 
+def hierarchical_hessian(theta: np.ndarray, block: Any, weights: np.ndarray) -> np.ndarray:
+    group, location = _location(theta[None], block)
+    pull = np.bincount(group, weights * (block["y"] - location[:, 0]), GROUPS)
+    counts, spread = np.bincount(group, weights, GROUPS), np.exp(theta[1])
+    slopes = np.column_stack([np.ones(GROUPS), spread * theta[2:], spread * np.eye(GROUPS)])
+    found = -slopes.T @ (counts[:, None] * slopes)
+    found[1, 1] += spread * (pull @ theta[2:])
+    found[1, 2:] += spread * pull
+    found[2:, 1] += spread * pull
+    return found
+
+
 def hierarchical() -> Case:
     def simulate(rng: np.random.Generator) -> tuple[np.ndarray, Any]:
-        theta = np.r_[0.0, -0.5, np.zeros(GROUPS)]
-        theta += np.r_[1.0, 0.5, np.ones(GROUPS)] * rng.standard_normal(2 + GROUPS)
+        theta = CENTRE + SCALE * rng.standard_normal(2 + GROUPS)
         group = np.repeat(np.arange(GROUPS), 20)
         y = theta[0] + np.exp(theta[1]) * theta[2 + group] + rng.standard_normal(group.size)
         return theta, {"group": group.astype(float), "y": y}
@@ -93,9 +110,14 @@ def hierarchical() -> Case:
         hierarchical_prior,
         2 + GROUPS,
         gradient=hierarchical_gradient,
+        hessian=hierarchical_hessian,
+        log_prior_gradient=lambda theta: (CENTRE - theta) / SCALE**2,
+        log_prior_hessian=lambda theta: -np.diag(SCALE**-2.0),
         names=("mu", "log_tau", *(f"eta[{k}]" for k in range(GROUPS))),
     )
-    return Case(model, simulate, None)
+    return Case(
+        model, simulate, None, lambda draws: draws[:, :1] + np.exp(draws[:, 1:2]) * draws[:, 2:]
+    )
 
 
 PRIOR = cb.Normal(0.0, 0.7)
@@ -155,6 +177,15 @@ def ranks_of(theta: np.ndarray, flat: np.ndarray) -> np.ndarray:
     return np.sum(thinned < theta, axis=0)
 
 
+def distance(everything: Any, poor: Any, draws: np.ndarray) -> float:
+    """KL(π_w ‖ π) = log E_w[e^r] − E_w[r] at draws of π_w."""
+    full, ours = (
+        one.model.sum_potentials(draws, one.rows, one.weights) for one in (everything, poor)
+    )
+    ratios = full - ours
+    return float(np.logaddexp.reduce(ratios) - np.log(len(ratios)) - ratios.mean())
+
+
 def replicate(case: Case, seed: int, draws: int = 250) -> dict[str, Any]:
     """Ranks with and without correction, and what the correction took."""
     rng = np.random.default_rng(seed)
@@ -171,9 +202,11 @@ def replicate(case: Case, seed: int, draws: int = 250) -> dict[str, Any]:
     began = time.process_time()
     exact = cb.correct(poor, data, draws=draws, chains=4, seed=seed)
     seconds = time.process_time() - began
+    truth = case.ranked(theta[None])[0]
     return {
-        "sample": ranks_of(theta, ours.flat).tolist(),
-        "correct": ranks_of(theta, flat_draws(exact)).tolist(),
+        "sample": ranks_of(truth, case.ranked(ours.flat)).tolist(),
+        "correct": ranks_of(truth, case.ranked(flat_draws(exact))).tolist(),
+        "kl": distance(everything, poor, ours.flat),
         "correcting": seconds,
         "acceptance": float(exact.posterior.attrs["acceptance"]),
         "num_passes": int(exact.posterior.attrs["num_passes"]),
@@ -219,10 +252,11 @@ def main() -> None:
             print(f"{name:<13} {draws:<8} {uniformity(ranks):>10.2g} {coverage(ranks):>11.1%}")
         mean = {
             key: np.mean([one[key] for one in found])
-            for key in ("acceptance", "num_passes", "evaluations", "correcting", "seconds")
+            for key in ("kl", "acceptance", "num_passes", "evaluations", "correcting", "seconds")
         }
         print(
-            f"{'':13} {len(found)} replications, {mean['acceptance']:.0%} accepted, "
+            f"{'':13} {len(found)} replications, KL {mean['kl']:.2f} on average, "
+            f"{mean['acceptance']:.0%} accepted, "
             f"{mean['num_passes']:.1f} passes, {mean['evaluations']:.2f} evaluations a draw, "
             f"{mean['correcting']:.2f} CPU s each, {mean['seconds']:.2f} with all else",
             flush=True,

@@ -23,7 +23,7 @@ import argparse
 import warnings
 from collections.abc import Iterator
 from functools import cache
-from itertools import product
+from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -173,11 +173,13 @@ def modes(kept: Kept, runs: int, *names: str) -> None:
     print(
         *(f"{name:>12}" for name in ("family", "runs", "wrong", "certified", "right", "withheld"))
     )
-    everything: list[Row] = []
+    # 60 of each family of the first seven; one of each after the other, so that a run that is cut
+    # short has looked at all of them.
+    jobs = [list(mode_jobs(name, -(-runs // 7))) for name in names or FAMILIES]
+    turns = [job for turn in zip_longest(*jobs) for job in turn if job is not None]
+    everything = list(kept.each(turns, mode_of))
     for name in names or FAMILIES:
-        # 60 of each family of the first seven.
-        found = list(kept.each(mode_jobs(name, -(-runs // 7)), mode_of))
-        everything += found
+        found = [row for row in everything if row["key"].startswith(f"{name} ")]
         if found:
             counts = (len(found), *counted(found))
             print(f"{name:>12}", *(f"{count:>12}" for count in counts), f"  {cpu(found)}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import corebayes as cb
 from corebayes.build import build
 from corebayes.certify import certify
 from corebayes.certify.kl import measure_kl, tail_counts
@@ -601,3 +602,13 @@ class TestConvergence:
         assert tail_inflation(1.0, 1000) == np.inf
         shapes = [tail_inflation(k, 1000) for k in np.linspace(0.01, 0.99, 99)]
         assert np.all(np.diff(shapes) > 0.0)
+
+
+def test_sums_of_which_rounding_leaves_nothing_are_no_perfect_match():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(400), rng.normal(size=400)])
+    rows = cb.open((X, rng.poisson(np.exp(X @ [0.3, 0.2])).astype(float)))
+    coreset = cb.build(cb.PoissonRegression(prior=cb.Normal(0.0, 5.0)), rows, size=20)
+    found = cb.certify(replace(coreset, weights=1e40 * coreset.weights), rows)
+    assert not found.certified
+    assert found.reverse_kl is None or found.reverse_kl.value > 1.0

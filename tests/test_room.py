@@ -6,7 +6,7 @@ import pytest
 from benchmarks.mixed_families import FAMILIES, made
 
 import corebayes as cb
-from corebayes.build.run import _room
+from corebayes.build.tolerance import room
 from corebayes.certify.certificate import Certificate
 from corebayes.types import Estimate
 
@@ -20,11 +20,11 @@ def certificate(value, error, num_draws):
 
 def test_room_counts_errors_as_all_draws_would_have_them():
     near = [certificate(0.042, 0.0024, 4000), certificate(0.038, 0.0024, 4000)]
-    assert not _room(near, 0.05)
+    assert not room(near, 0.05)
     # The same values from fewer draws: with more the errors would be half.
-    assert _room([certificate(0.038, 0.0024, 1000), certificate(0.038, 0.0024, 1000)], 0.05)
+    assert room([certificate(0.038, 0.0024, 1000), certificate(0.038, 0.0024, 1000)], 0.05)
     # Closed forms have no errors.
-    assert _room([certificate(0.05, 0.0, 0)] * 2, 0.05)
+    assert room([certificate(0.05, 0.0, 0)] * 2, 0.05)
 
 
 class Asked:

@@ -32,7 +32,7 @@ from corebayes.checkpoint import CheckpointError
 from corebayes.compose import Refit, merge, refit, update
 from corebayes.constructions import *  # noqa: F403
 from corebayes.coreset import Coreset, GroupCoreset, load, unrolled
-from corebayes.data.warn import ModeWarning, ToleranceWarning
+from corebayes.data.warn import ModeWarning, TimeWarning, ToleranceWarning
 from corebayes.exact import correct, laplace, log_evidence, loo
 from corebayes.models import *  # noqa: F403
 from corebayes.predict import Check, Prediction, check, predict
@@ -99,6 +99,7 @@ __all__ = [
     "Report",
     "Rows",
     "SubsamplePosterior",
+    "TimeWarning",
     "ToleranceWarning",
     "Variant",
     "__version__",

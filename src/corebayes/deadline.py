@@ -98,6 +98,18 @@ class TimeLimit:
     def is_over(self) -> bool:
         return self.seconds is not None and time.perf_counter() - self.began >= self.seconds
 
+    def allow_rows(self) -> None:
+        """Time for a few rows, where nothing else was ready in time."""
+        self.deadline.at = time.perf_counter() + FIRST_SECONDS
+
+    def early(self, method: str) -> str:
+        return (
+            f"max_time of {self.seconds:g} s ended before {method} had taken its first step: the "
+            "coreset is random rows, which stand for all; give it more time or fewer rows (a model "
+            "of one's own is quicker with a gradient, or with functions of JAX), and certify "
+            "measures how far they are"
+        )
+
     def has_answer(self) -> None:
         """From now on there is something to return."""
         if self.seconds is not None:

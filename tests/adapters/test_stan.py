@@ -142,11 +142,11 @@ def test_stan_has_our_log_density_of_mixed_models(stan, formula):
 
 
 def _in_the_order_of_stan(coreset: Any, theta: Any) -> list[float]:
-    """Coefficients, the constant, then the standard deviation of every effect before it."""
+    """Coefficients, the constants, then the standard deviation of every effect before it."""
     parts = mixed_parts(coreset)
     assert parts is not None
     named = parts.unconstrained(theta)
-    names = ["coefficients", *([] if parts.learned is None else [parts.learned.name])]
+    names = ["coefficients", *(one.name for one in parts.learned)]
     for effect in parts.effects:
         names += [effect.scale.name, effect.name]
     return np.concatenate([np.atleast_1d(named[name]) for name in names]).tolist()

@@ -42,7 +42,7 @@ def test_shards_built_around_all_of_them_lose_nothing():
         return cb.certify(coreset, (X, y), draws=1000, seed=9).reverse_kl.value
 
     shards = list(zip(np.array_split(X, 24), np.array_split(y, 24), strict=True))
-    rough = [cb.build(MODEL, shard, size=12, seed=0) for shard in shards]
+    rough = [cb.build(MODEL, shard, size=12, reserve=0, seed=0) for shard in shards]
     pilot = cb.merge(rough, size=12, reserve=0)
     parts = [cb.build(MODEL, shard, size=12, seed=0, around=pilot) for shard in shards]
     names = [f"site-{k}" for k in range(24)]
@@ -54,10 +54,35 @@ def test_shards_built_around_all_of_them_lose_nothing():
     single = np.median([measured(cb.build(MODEL, (X, y), size=12, seed=s)) for s in range(3)])
     assert all(part.size <= 12 for part in parts)
     assert measured(root) < 3 * single
-    # The same in one round.
+    # The same in one round of nothing but so many rows.
     assert measured(pilot) > 5 * measured(root)
+    # And in one round with the reserves that builds keep.
+    kept = [cb.build(MODEL, shard, size=12, seed=0) for shard in shards]
+    level = [cb.merge(kept[k : k + 6], names=names[k : k + 6]) for k in range(0, 24, 6)]
+    assert all(12 < part.reserve.size <= 60 for part in kept)
+    assert measured(cb.merge(level, size=12)) < 3 * single
     for (name, number), x in zip(root.origins, root.rows.X, strict=True):
         assert np.array_equal(shards[names.index(name)][0][number], x)
+
+
+def test_parts_that_nothing_was_done_for_are_counted(caplog):
+    bare = [cb.build(MODEL, site, size=12, reserve=0, seed=0) for site in SITES[:2]]
+    kept = cb.build(MODEL, SITES[2], size=12, seed=0)
+    with caplog.at_level("INFO", logger="corebayes"):
+        pilot = cb.merge([*bare, kept])
+        assert "2 of the 3 coresets have no reserve" in caplog.text
+        caplog.clear()
+        around = [cb.build(MODEL, site, size=12, around=pilot, seed=0) for site in SITES[:2]]
+        cb.merge([*around, kept])
+        assert "no reserve" not in caplog.text
+
+
+def test_a_file_may_leave_the_reserve_out(parts, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    parts[0].save(tmp_path / "a.parquet", reserve=False)
+    back = cb.load(tmp_path / "a.parquet")
+    assert parts[0].reserve is not None and back.reserve is None
+    assert pq.read_table(tmp_path / "a.parquet").num_rows == parts[0].size
 
 
 def test_a_pilot_brings_its_default_priors(tmp_path):
@@ -140,6 +165,7 @@ def test_learned_rows_merge_with_their_like(parts):
         replace(
             part,
             indices=-1 - np.arange(part.size),
+            reserve=None,
             provenance={**part.provenance, "learned": True},
         )
         for part in parts[:2]

@@ -54,7 +54,7 @@ def test_a_posterior_that_moves_is_followed(monkeypatch):
     """Months that are not alike: what the reserve has to match is wider than the posterior."""
 
     def grown():
-        coreset = cb.build(MODEL, months[0], size=15, reserve=45, seed=0)
+        coreset = cb.build(MODEL, months[0], size=15, seed=0)
         for number, month in enumerate(months[1:], start=1):
             coreset = cb.update(coreset, month, size=15, seed=number)
         return coreset
@@ -64,7 +64,7 @@ def test_a_posterior_that_moves_is_followed(monkeypatch):
     moved = [step["moved"] for step in wide.provenance["steps"][1:]]
     assert np.median(moved) > 1.0 and wide.reserve.size > 45
     monkeypatch.setattr("corebayes.compose.reduce.widened", lambda *_: None)
-    assert kl(wide, months) < 0.5 * kl(grown(), months)
+    assert kl(wide, months) < 0.8 * kl(grown(), months)
     single = np.median([kl(cb.build(MODEL, months, size=15, seed=s), months) for s in range(3)])
     assert kl(wide, months) < 3 * single
 

@@ -54,9 +54,9 @@ def check_can_start(method: Construction, start: Any, size: int | None) -> None:
 def check_reserve(reserve: Any, size: int | None) -> None:
     if reserve is None:
         return
-    checked_whole("reserve", reserve, of="rows")
-    if size is not None and reserve <= size:
-        raise ValueError(f"reserve must be larger than size, {size}, got {reserve}")
+    checked_whole("reserve", reserve, 0, of="rows")
+    if size is not None and 0 < reserve <= size:
+        raise ValueError(f"reserve must be larger than size, {size}, or 0 for none, got {reserve}")
 
 
 def check_enough_rows(size: int | None, data: Data) -> None:

@@ -32,7 +32,8 @@ from corebayes.build.groups import (
 )
 from corebayes.build.need import say_if_doubtful
 from corebayes.build.reserve import with_reserve
-from corebayes.build.run import Run, Tolerance, starting_points
+from corebayes.build.run import Run, starting_points
+from corebayes.build.tolerance import Tolerance
 from corebayes.build.variants import serving
 from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction
@@ -79,9 +80,12 @@ def build(
     `size` rows; or when two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` (without a size
     the coreset grows until they do); or after `max_time` seconds; or when the method has nothing
     left to do. The coreset's `reason` says which, and a `ToleranceWarning` that a `tol` was not
-    reached. Ctrl-C returns the coreset so far; so does the
-    end of `max_time`, or a TimeoutError when there is none yet. The same arguments give the same
-    coreset.
+    reached. Ctrl-C returns the coreset so far; so does the end of `max_time`: random rows, with a
+    `TimeWarning`, where no step had ended, and a TimeoutError where not even the rows were read.
+    The same arguments give the same coreset.
+
+    Rows that alone tell a coefficient (the level of a category with a handful of rows) are kept
+    whole, with the weight that they have in the data, up to half of the size.
 
     With `models`, a list of other models or `Variant`s of the same rows (priors, fewer columns,
     folds left out), the totals of all of them are matched jointly, so that one coreset serves them
@@ -95,11 +99,12 @@ def build(
     sampler.
 
     With `start`, an earlier coreset of the same data, the construction goes on from its rows and
-    weights. With `reserve`, a larger number of rows, so many are kept beside the coreset, with
-    weights of their own: what `update` and `merge` go on from without losing accuracy. With
-    `around`, a rough coreset of more data that these rows are a shard of, they are matched where
-    the posterior of all of it lies: what `merge` makes the most of. With
-    `checkpoint`, a folder, the answers of all passes are kept there as they come, and
+    weights. A `reserve`, a larger number of rows with weights of their own, is kept beside the
+    coreset: what `update` and `merge` go on from without losing accuracy. By default it has three
+    times the rows where that is cheap (GLMs of up to 20 coefficients: one more pass, and half the
+    rows at most); 0 for none. With `around`, a rough coreset of more data that these rows are a
+    shard of, they are matched where the posterior of all of it lies: what `merge` makes the most
+    of. With `checkpoint`, a folder, the answers of all passes are kept there as they come, and
     the same call after any interruption goes on where they end, to the same bits. `memory`, such as
     "500MB", is what the process may take in all; see `scan/budget.py`.
 
@@ -153,6 +158,7 @@ def build(
     check_model(model)
     if method is not None:
         check_method(method)
+    is_default = method is None
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = opened()
         check_enough_rows(size, rows)
@@ -170,7 +176,8 @@ def build(
             check_columns(around, rows, run.problem.model)
             run.method = around_pilot(method, around, run.problem, size)
         begun = None if start is None else f"a coreset of {start.size} rows"
-        run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
+        near = None if around is None else f"a coreset of {around.size} rows"
+        run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun, "around": near}
         run.counts_name = counts if isinstance(counts, str) else None
         points = None if start is None else starting_points(start, rows)
         tolerance = Tolerance(tol)
@@ -181,9 +188,11 @@ def build(
             run.init(size, points)
             reason = run.until(tolerance, bar.show)
         coreset = run.coreset(run.points, reason)
-        run.warn_of_modes()
+        run.warn()
         tolerance.warn_unless_reached(coreset)
-        return coreset if reserve is None else with_reserve(run, coreset, reserve, checkpoint)
+        if reserve is None and not (is_default and models is None and around is None):
+            reserve = 0
+        return with_reserve(run, coreset, reserve, checkpoint)
 
 
 def build_path(

@@ -1,39 +1,168 @@
-"""More rows beside a coreset, for whoever will add to it or merge it."""
+"""More rows beside a coreset, for whoever will add to it or merge it.
+
+A coreset is matched around the posterior of its own rows. More rows make it narrower and move it
+by a standard deviation or so, and what was not matched there, the third degree first of all, adds
+up from step to step. A reserve of R > M rows matches that too:
+
+    min_{v ≥ 0, ‖v‖_0 ≤ R} ½ Var_w[Σ_n c_n f_n − Σ_i v_i f_i]    to degree 3 or more, at N(μ_w, Σ_w)
+
+It is no better coreset for a posterior as it is, so nothing but `update` and `merge` looks at it.
+"""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from math import comb
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
 from corebayes.build.around import FINE
-from corebayes.build.run import Run, Tolerance
+from corebayes.build.rest import Rest
+from corebayes.build.run import Run
+from corebayes.build.tolerance import Tolerance
 from corebayes.constructions import AnnealedSparseVI
 from corebayes.coreset import Coreset
+from corebayes.deadline import OutOfTimeError
+from corebayes.models.glm import GLM
+from corebayes.problem import Problem
+from corebayes.samplers.exact import is_conjugate
+from corebayes.tangent.default import AFFORDABLE, MAX_NUMBERS, SKEWED_DIM, affordable_cubes
+from corebayes.tangent.geometry import element_of, half_square, random_points
+from corebayes.tangent.hermite import MAX_ORDER, Hermite
+from corebayes.types import Rng, WeightedPoints
+from corebayes.watch.interrupts import is_interrupt
+from corebayes.weights.pursuit import orthogonal_pursuit
+
+# Rows of the reserve for each row of the coreset, and the least and the most that a default asks
+# for: few cost next to nothing.
+RESERVE, LEAST_RESERVE, MOST_RESERVE = 3, 60, 1500
+# A default keeps no more than this share of the rows: a reserve is a summary too.
+LARGEST_SHARE = 0.5
+# Random rows to choose from for each one that is kept. The fewer there are, the more alike the
+# weights, and the less is missed in degrees that were not matched.
+POOL_ROWS_A_POINT = 4
+# Numbers of an element, d^order, beyond which nobody who did not ask pays for a degree.
+FEW_NUMBERS = 1000
+
+
+def default_reserve(problem: Problem, size: int) -> int:
+    """Rows to keep beside `size` of them when nobody says how many; 0 for none.
+
+    Only where a reserve costs little beside the build: a pass of degree 3 without draws, and a
+    pursuit of so many rows. A conjugate model needs none: there is nothing beyond quadratics.
+    """
+    model, data = problem.model, problem.data
+    if not is_plain(problem) or model.dim > SKEWED_DIM or not affordable_cubes(problem):
+        return 0
+    number = max(usual_reserve(size), comb(model.dim + 2, 2))
+    return min(number, int(LARGEST_SHARE * data.num_rows))
+
+
+def usual_reserve(size: int, times: int = RESERVE) -> int:
+    """So many times `size` rows, no fewer than cost next to nothing and no more than are many."""
+    return min(max(times * size, LEAST_RESERVE), max(MOST_RESERVE, size))
+
+
+def is_plain(problem: Problem) -> bool:
+    """Whether potentials are known as polynomials, to any degree, without draws."""
+    return isinstance(problem.model, GLM) and not is_conjugate(problem.model)
 
 
 def with_reserve(
-    run: Run, coreset: Coreset, size: int, checkpoint: str | PathLike[str] | None
+    run: Run, coreset: Coreset, asked: int | None, checkpoint: str | PathLike[str] | None
 ) -> Coreset:
-    """The coreset with a reserve of `size` rows, chosen around its posterior.
+    """The coreset with a reserve of `asked` rows, the default number for None.
 
-    Without one when it was interrupted, or none finer is found. Cost: a few more passes.
+    Without one when it was interrupted or out of time, or none finer is found. Cost: one pass of
+    N·d³ flops for a GLM, a few passes else.
     """
     if coreset.reason == "interrupted" or coreset.indices.min(initial=0) < 0:
         return coreset
     problem = replace(run.problem, data=run.problem.data.using())
-    rng = np.random.default_rng(run.seed)
+    size = default_reserve(problem, coreset.size) if asked is None else asked
+    if size <= coreset.size or run.limit.is_over():
+        return coreset
     finer = Run(
-        problem, AnnealedSparseVI(tolerance=FINE), run.seed, rng, run.limit, run.fingerprint
+        problem,
+        AnnealedSparseVI(tolerance=FINE),
+        run.seed,
+        np.random.default_rng(run.seed),
+        run.limit,
+        run.fingerprint,
     )
     size = min(size, problem.data.num_rows)
     folder = None if checkpoint is None else Path(checkpoint) / "reserve"
-    with finer.recorded(folder, [size]):
-        finer.init(size, run.points)
-        finer.until(Tolerance(None), lambda *_: None)
-    points = finer.points
-    if points.size <= coreset.size:
+    try:
+        with finer.recorded(folder, [size]), run.problem.data.stage("reserve"):
+            numbers = MAX_NUMBERS if asked else FEW_NUMBERS
+            points = _found(finer, run.rest, coreset.points, size, numbers)
+    except BaseException as error:
+        # The coreset itself is there, and nobody waits for what is beside it.
+        if not (is_interrupt(error) or isinstance(error, OutOfTimeError)):
+            raise
+        return coreset
+    data = run.problem.data
+    spent = {
+        **data.meter.to_dict(),
+        "passes": run.problem.rows_scanned / data.num_rows,
+        "seconds": time.perf_counter() - run.limit.began,
+    }
+    coreset = replace(coreset, provenance={**coreset.provenance, **spent})
+    if points is None or points.size <= coreset.size:
         return coreset
     return replace(coreset, reserve=points.take(np.argsort(points.indices)))
+
+
+def _found(
+    run: Run, rest: Rest | None, points: WeightedPoints, size: int, numbers: int
+) -> WeightedPoints | None:
+    """Of a GLM in one go, beside the rows that are kept whole; else by a construction."""
+    if not is_plain(run.problem):
+        run.init(size, points)
+        run.until(Tolerance(None), lambda *_: None)
+        return run.points
+    problem = run.problem
+    if rest is not None:
+        problem = replace(rest.problem, data=rest.problem.data.using())
+        problem.data.log = run.problem.data.log
+        points, size = rest.apart(points), size - rest.kept.size
+    order = highest_order(problem, size, partly=True, numbers=numbers)
+    found = matched(run.rng, problem, points, size, order)
+    return found if rest is None or found is None else rest.joined(found)
+
+
+def matched(
+    rng: Rng, problem: Problem, points: WeightedPoints, size: int, order: int
+) -> WeightedPoints | None:
+    """`size` rows that match all of a GLM's rows to this degree at the posterior of the points;
+    None where these themselves match it better.
+
+    Cost: a pass of N·d^order flops, and a pursuit of `size` rows.
+    """
+    geometry = Hermite(order=order)
+    space = geometry.space(rng, problem, points)
+    total = geometry.total(problem, space).element
+    fresh = random_points(rng, problem, POOL_ROWS_A_POINT * size).positive()
+    pool = points.append(fresh.take(np.flatnonzero(~np.isin(fresh.indices, points.indices))))
+    (choice,) = orthogonal_pursuit(space, pool.rows, total, [size], enough=FINE)
+    found = pool.take(choice.taken).at(choice.weights)
+    left, before = (half_square(total - element_of(space, one)) for one in (found, points))
+    return found if left < before else None
+
+
+def highest_order(
+    problem: Problem, size: int, *, partly: bool = False, numbers: int = MAX_NUMBERS
+) -> int:
+    """The highest degree, from the third on, that `size` rows can match all of (or `partly`, the
+    first that they cannot), if its elements have no more `numbers` and a pass is cheap."""
+    dim, num_rows = problem.model.dim, problem.data.num_rows
+    order = 3
+    while comb(dim + order + (not partly), dim) <= size and order < MAX_ORDER:
+        more = float(dim) ** (order + 1)
+        if more > numbers or more * num_rows > AFFORDABLE:
+            break
+        order += 1
+    return order

@@ -7,30 +7,36 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from corebayes.build.rest import Rest, rest_of
-from corebayes.certify.certificate import Certificate
-from corebayes.certify.measure import measure
+from corebayes.build.tolerance import Tolerance
 from corebayes.certify.same_data import check_same_data
 from corebayes.checkpoint import open_journal, run_identity
 from corebayes.constructions import Construction, Info
-from corebayes.coreset import Coreset, nearer
-from corebayes.data.warn import ModeWarning, ToleranceWarning, warn
+from corebayes.coreset import Coreset
+from corebayes.data.warn import ModeWarning, TimeWarning, warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.prior_table import statement_of
 from corebayes.models.units import as_units
 from corebayes.problem import Problem
 from corebayes.rows import Rows
+from corebayes.tangent.geometry import random_points
 from corebayes.types import Indices, Model, WeightedPoints
 from corebayes.version import __version__
 from corebayes.watch.interrupts import is_interrupt
 from corebayes.watch.logs import say
 
-# Draws of a certificate at the most, and its standard errors that a build stays below a tolerance.
-DRAWS, SPARE = 4000, 5.0
+# Random rows of an open size.
+NO_SIZE = 200
+
+
+class Begun(NamedTuple):
+    """Before a construction has a state of its own."""
+
+    points: WeightedPoints
 
 
 @dataclass
@@ -98,10 +104,27 @@ class Run:
                 self._say_kept(self.rest)
                 size = None if size is None else size - self.rest.kept.size
                 start = None if start is None else self.rest.apart(start)
-            if start is None:
-                self.state = self.method.init(self.rng, self._seen, size)
-            else:
-                self.state = self.method.init_from(self.rng, self._seen, size, start)
+            with self._in_time(size):
+                if start is None:
+                    self.state = self.method.init(self.rng, self._seen, size)
+                else:
+                    self.state = self.method.init_from(self.rng, self._seen, size, start)
+
+    @contextmanager
+    def _in_time(self, size: int | None) -> Generator[None]:
+        """Random rows where the time ends before the construction has any: they are a coreset, if a
+        poor one, and it is said."""
+        try:
+            yield
+        except OutOfTimeError:
+            if self.limit.seconds is None:
+                raise
+            self.limit.allow_rows()
+            wanted = min(size or NO_SIZE, self._seen.data.num_rows)
+            points = random_points(self.rng, self._seen, wanted).positive()
+            count = self._seen.data.total_count / points.weights.sum()
+            self.state = Begun(points.scaled(count))
+            self.warning = self.limit.early(type(self.method).__name__)
 
     @property
     def _seen(self) -> Problem:
@@ -155,6 +178,8 @@ class Run:
         return reason
 
     def _until(self, tolerance: Tolerance, show: Callable[..., None]) -> str:
+        if isinstance(self.state, Begun):
+            return self.limit.reason
         try:
             while True:
                 with self.problem.data.stage("steps"):
@@ -171,16 +196,23 @@ class Run:
         except OutOfTimeError:
             if self.limit.seconds is None or self.state.points.size == 0:
                 raise
+            if not self.trace:
+                self.warning = self.limit.early(type(self.method).__name__)
             return self.limit.reason
         except BaseException as error:
             if not is_interrupt(error) or self.state.points.size == 0:
                 raise
             return "interrupted"
 
-    def warn_of_modes(self) -> None:
-        """Nobody should take a coreset at the wrong mode for one of a posterior with that mode."""
+    def warn(self) -> None:
+        """Nobody should take a coreset at the wrong mode for one of a posterior with that mode, or
+        random rows for chosen ones."""
         if self.warning is not None:
-            warn(self.warning, ModeWarning)
+            warn(self.warning, ModeWarning if self.trace else TimeWarning)
+
+    def present(self) -> Coreset:
+        """The coreset of the points that there are now."""
+        return self.coreset(self.state.points, "")
 
     def coreset(self, points: WeightedPoints, reason: str) -> Coreset:
         """The coreset of these points, in the order of the data."""
@@ -234,80 +266,6 @@ class Run:
             **data.meter.to_dict(),
             **learned,
         }
-
-
-@dataclass
-class Tolerance:
-    """Asks for certificates when the construction's own KL is low enough, and not too often."""
-
-    tol: float | None
-    next_size: int = 1
-    reached: bool = False
-
-    def holds(self, run: Run, info: Info, *, last: bool = False) -> bool:
-        """Whether two certificates, each on fresh draws, say so; the `last` step is always asked,
-        since its weights may be others at the same size."""
-        size = run.size
-        if self.tol is None or info.kl is None or info.kl.value > self.tol:
-            return False
-        if size < self.next_size and not last:
-            return False
-        self.next_size = size + max(1, size // 10)
-        first = self._measured(run)
-        second = self._measured(run) if self._passes(first) else first
-        both = self._passes(first) and self._passes(second)
-        self.reached = both and (last or _room([first, second], self.tol))
-        return self.reached
-
-    def warn_unless_reached(self, coreset: Coreset) -> None:
-        """Nobody should take what stopped early for what was asked for."""
-        if self.tol is None or self.reached or coreset.reason == "interrupted":
-            return
-        warn(
-            f"tol={self.tol:g} was not reached: the {coreset.size:,} rows are not certified at it "
-            f"(stopped: {coreset.reason}). certify measures how far they are; "
-            + (
-                "give build more rows or time"
-                if coreset.size < coreset.num_rows
-                else nearer(coreset)
-            )
-            + ", or take a larger tol",
-            ToleranceWarning,
-        )
-
-    def reason(self, size: int) -> str:
-        if self.limited:
-            return (
-                f"measured KL(π_w ‖ π) ≤ {self.tol:g} around the modes that were found, twice, "
-                f"with {size} rows"
-            )
-        return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} rows"
-
-    def _measured(self, run: Run) -> Certificate:
-        assert self.tol is not None
-        rows, seed = run.problem.data, int(run.rng.integers(2**31))
-        with rows.stage("certificates"):
-            coreset = run.coreset(run.state.points, "")
-            return measure(coreset, rows, draws=DRAWS, seed=seed, tol=self.tol)
-
-    def _passes(self, found: Certificate) -> bool:
-        # Below what a search for modes can see, around those that were found will do.
-        self.limited = found.fault == "search" and found.upper is not None
-        return found.certified or self.limited
-
-
-def _room(found: Sequence[Certificate], tol: float) -> bool:
-    """Whether a certificate on other draws, as many as it takes, will say so too.
-
-    It asks for two standard errors at DRAWS draws; its own noise is another two, and these have
-    one of their own.
-    """
-    values = [one.reverse_kl for one in found if one.reverse_kl is not None]
-    errors = [
-        kl.standard_error * np.sqrt(one.num_draws / DRAWS)
-        for kl, one in zip(values, found, strict=True)
-    ]
-    return float(np.mean([kl.value for kl in values])) + SPARE * float(np.mean(errors)) <= tol
 
 
 def _units(data: Rows) -> dict[str, Any]:

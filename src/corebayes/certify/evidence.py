@@ -32,6 +32,14 @@ from corebayes.types import Array, Gaussian, Indices, Rng
 NO_WEIGHT = 1e-3
 
 
+# Nats to which a log ratio must be known.
+DIGITS = 0.01
+
+
+class LostDigitsError(ValueError):
+    """Sums so large that what they differ by is lost in rounding."""
+
+
 class Ratios(NamedTuple):
     """Log ratios of π to π_w, (chains, draws), and the logs of weights of mean one."""
 
@@ -163,8 +171,21 @@ def log_ratios_at(coreset: Coreset, rows: Rows, anchor: Array, draws: Array) -> 
             name_the_row(coreset, rows, anchor[None])
         with np.errstate(all="ignore"):
             ours = model.sum_potentials(part, coreset.rows, coreset.weights)
+            # Single draws may lie far away; the anchor is a place that π_w has.
+            _check_digits(coreset, float(full[0]), float(ours[0]))
             parts.append((full - ours)[1:] - (full - ours)[0])
     return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _check_digits(coreset: Coreset, full: float, ours: float) -> None:
+    """Differences of sums that are all rounding would be zero, and look like a perfect match."""
+    size = max(abs(full), abs(ours))
+    if size * np.finfo(np.float64).eps > DIGITS:
+        raise LostDigitsError(
+            f"log densities are sums of size {size:.1e} (the largest weight is "
+            f"{float(np.abs(coreset.weights).max(initial=0.0)):.1e}), and what they differ by is "
+            "lost in rounding. Build again with a larger size"
+        )
 
 
 def _heights(coreset: Coreset, rows: Rows, draws: Array) -> Array:

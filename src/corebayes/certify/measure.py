@@ -18,7 +18,7 @@ from corebayes.certify import certificate
 from corebayes.certify.certificate import Certificate
 from corebayes.certify.conjugate import exact_kl
 from corebayes.certify.covering import one_mode, several_modes
-from corebayes.certify.evidence import Chains, Evidence, Ratios
+from corebayes.certify.evidence import Chains, Evidence, LostDigitsError, Ratios
 from corebayes.certify.kl import Measured, measure_kl
 from corebayes.certify.marginals import Marginals, marginals
 from corebayes.certify.same_data import check_same_data
@@ -120,6 +120,15 @@ def measure(
     sampler: Sampler | None = None,
 ) -> Certificate:
     """The certificate of a coreset that is known to be of these rows; see `certify`."""
+    try:
+        return _measured_with(coreset, rows, draws=draws, seed=seed, tol=tol, sampler=sampler)
+    except LostDigitsError as lost:
+        return certificate.withheld(coreset, str(lost), "draws", tol, num_draws=0)
+
+
+def _measured_with(
+    coreset: Coreset, rows: Rows, *, draws: int, seed: int, tol: float, sampler: Sampler | None
+) -> Certificate:
     model = coreset.model
     if sampler is None and is_conjugate(model):
         return _exact(model, coreset, rows, tol)
@@ -153,7 +162,7 @@ def measure(
             because=sources.what_is_lost(),
             unseen=sources.unseen,
         )
-    drawn = _draw(rng, coreset, draws, NUTS(chains=4))
+    drawn = _drawn(rng, coreset, draws)
     return _of_draws(coreset, rows, drawn, tol, stages(draws), modes, unseen=sources.unseen)
 
 
@@ -165,12 +174,12 @@ def _of_nuts(rng: Rng, coreset: Coreset, rows: Rows, draws: int, tol: float) -> 
     if coreset.model.dim >= LARGE:
         ends = [*range(min(2, len(numbers)), len(numbers)), len(numbers)]
     for end in ends[:-1]:
-        drawn = _draw(rng, coreset, numbers[end - 1], NUTS(chains=4))
+        drawn = _drawn(rng, coreset, numbers[end - 1])
         found = _of_draws(coreset, rows, drawn, tol, numbers[:end], looks=sum(ends))
         kl = found.reverse_kl
         if found.certified or (kl is not None and kl.value - 2.0 * kl.standard_error > tol):
             return found
-    drawn = _draw(rng, coreset, draws, NUTS(chains=4))
+    drawn = _drawn(rng, coreset, draws)
     return _of_draws(coreset, rows, drawn, tol, numbers, looks=sum(ends))
 
 
@@ -269,6 +278,12 @@ def _marginals(coreset: Coreset, evidence: Chains, num_draws: int) -> Marginals:
     shared = np.concatenate([structure.shared, structure.scales])
     draws, ratios = evidence.evaluated(num_draws)
     return marginals(draws, ratios, names, shared, evidence.draws.independent)
+
+
+def _drawn(rng: Rng, coreset: Coreset, num_draws: int) -> Draws:
+    """By NUTS; along walls where there are any, for which a chain would take very long."""
+    along = Automatic(chains=4).along_walls(rng, Posterior.of(coreset), num_draws)
+    return _draw(rng, coreset, num_draws, NUTS(chains=4)) if along is None else along.diagnosed()
 
 
 def _draw(rng: Rng, coreset: Coreset, num_draws: int, sampler: Sampler) -> Draws:

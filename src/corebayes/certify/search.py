@@ -2,12 +2,13 @@
 
 Importance ratios are known only where draws fell. A mode of π elsewhere, or of π_w that no chain
 found, leaves them looking perfect. So particles are annealed from the prior to π_w, and to the
-posterior of a subsample of all rows, each standing for N/U of them; from the particles of every
-temperature, and from the highest of many draws of the prior (`samplers/high_places.py`), Newton's
-method climbs to the modes of both (`samplers/places.py`). A mode of the
-subsample that is also reached from where π_w lies is one that π_w has. The others race: on a larger
-subsample a mode whose mass is below that of the best, by more than the subsample can be wrong, is
-left out, and what is still there is climbed to on all rows.
+posterior of a subsample of all rows, which stand for the others and have among them those that say
+most of places far away (`samplers/telling.py`); from the particles of every temperature, and from
+the highest of many draws of the prior (`samplers/high_places.py`), Newton's method climbs to the
+modes of both (`samplers/places.py`). A mode of the subsample that is also reached from where π_w
+lies is one that π_w has. The others race: on a larger subsample a mode whose mass is below that of
+the best, by more than the subsample can be wrong, is left out, and what is still there is climbed
+to on all rows.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from corebayes.samplers.mode_search import (
     shares_of,
 )
 from corebayes.samplers.places import (
+    ALL_ROWS,
     NUM_ERRORS,
     RACE_ROWS,
+    SUBSAMPLE_ROWS,
     climbed,
     most_fits,
     race_error,
@@ -39,6 +42,7 @@ from corebayes.samplers.places import (
     subsample,
 )
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.telling import Tellers, find_tellers
 from corebayes.samplers.tempering import Annealed
 from corebayes.scan.query import Derivatives
 from corebayes.types import Array, Model, Rng
@@ -58,17 +62,19 @@ class Found(NamedTuple):
 
 
 def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
-    """Cost: a thousand particles on M and on 500 rows, and Newton fits of both; passes of N·d²
-    flops only where a mode of the subsample is none of π_w's."""
+    """Cost: a pass of 100 potentials a row, a thousand particles on M and on some 700 rows, and
+    Newton fits of both; passes of N·d² flops only where a mode of these is none of π_w's."""
     posterior, most = Posterior.of(coreset), most_fits(coreset.model)
     annealed, starts = spread(rng, posterior)
     ours = modes_of_particles(posterior, starts, most=most)
-    sample, everything = subsample(rng, coreset.model, rows)
+    warm = [] if annealed is None else annealed.path
+    anchor = ours[0].fit.mean if ours else starts[0]
+    sampled = _Sampled(rng, coreset.model, rows, anchor, warm)
+    sample, everything = sampled.posterior(SUBSAMPLE_ROWS)
     theirs = modes_of_particles(sample, spread(rng, sample)[1], most=most)
     theirs = with_high_modes(sample, high_places(rng, sample), theirs)
     # Each of them may lead to a mode of the other that its own particles missed.
     ours = modes_of_particles(posterior, _means(theirs, coreset.model), known=ours, most=most)
-    warm = [] if annealed is None else annealed.path
     ours = with_high_modes(posterior, np.concatenate([*warm, high_places(rng, posterior)]), ours)
     if not ours:
         return Found([], annealed, [])
@@ -76,17 +82,32 @@ def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
     visited = distinct_modes(climbed(sample, ours))
     theirs = modes_of_particles(sample, starts, known=theirs, most=most)
     unknown = [mode for mode in theirs if not any(same_mode(mode, one) for one in visited)]
-    lost = _heavy(unknown, visited) if everything else _raced(rng, coreset, rows, ours, unknown)
+    lost = _heavy(unknown, visited) if everything else _raced(sampled, ours, unknown)
     return Found(ours, annealed, lost)
 
 
-def _raced(
-    rng: Rng, coreset: Coreset, rows: Rows, ours: list[Mode], unknown: list[Mode]
-) -> list[Mode]:
+class _Sampled:
+    """Subsamples of all rows, with the rows that say most of places far away."""
+
+    def __init__(self, rng: Rng, model: Model, rows: Rows, anchor: Array, warm: list[Array]):
+        self.rng, self.model, self.rows = rng, model, rows
+        self.tellers: Tellers | None = None
+        if rows.num_rows > ALL_ROWS:
+            self.tellers = find_tellers(rng, model, rows, anchor, warm)
+
+    def posterior(self, number: int) -> tuple[Posterior, bool]:
+        """Of so many rows, and whether they are all there are."""
+        if self.tellers is None or self.rows.num_rows <= number:
+            return subsample(self.rng, self.model, self.rows, number)
+        return self.tellers.subsample(self.rng, self.rows, number), False
+
+
+def _raced(sampled: _Sampled, ours: list[Mode], unknown: list[Mode]) -> list[Mode]:
     """Modes of π, climbed to on all rows, that may have mass beside those that π_w has."""
     if not unknown or not ours:
         return []
-    larger, everything = subsample(rng, coreset.model, rows, RACE_ROWS)
+    model, rows = sampled.model, sampled.rows
+    larger, everything = sampled.posterior(RACE_ROWS)
     visited = distinct_modes(climbed(larger, ours))
     racing = distinct_modes(climbed(larger, unknown))
     racing = [mode for mode in racing if not any(same_mode(mode, one) for one in visited)]
@@ -95,7 +116,7 @@ def _raced(
     if not visited:
         return []
     best = max([*visited, *racing], key=lambda mode: mode.log_mass)
-    errors = {id(mode): race_error(larger, rows.num_rows, mode, best) for mode in racing}
+    errors = {id(mode): race_error(larger, mode, best) for mode in racing}
     near = [
         mode
         for mode in racing
@@ -103,10 +124,10 @@ def _raced(
     ]
     if not near:
         return []
-    full = [mode for one in ours[:2] if (mode := full_mode(coreset.model, rows, one.fit.mean))]
+    full = [mode for one in ours[:2] if (mode := full_mode(model, rows, one.fit.mean))]
     lost: list[Mode] = []
     for mode in near[:MOST_FULL_FITS]:
-        found = full_mode(coreset.model, rows, mode.fit.mean)
+        found = full_mode(model, rows, mode.fit.mean)
         if found is not None and not any(same_mode(found, one) for one in full):
             lost = distinct_modes([*lost, found])
             if _heavy(lost, full, 0.05):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from corebayes.models.gaussian import MeanStatistics
 from corebayes.models.linear import LinearStatistics
 from corebayes.scan.query import Best, Slopes, Sums
+from corebayes.scan.telling import Telling
 from corebayes.types import Block, Estimate, Gaussian, Points, Total
 
 # Named tuples that may be in an answer.
@@ -34,6 +35,7 @@ KNOWN: dict[str, Any] = {
         Points,
         Slopes,
         Sums,
+        Telling,
         Total,
     )
 }

@@ -9,17 +9,13 @@ fourth degree: to third degree alone what is gained far away is lost nearby.
 
 from __future__ import annotations
 
-from math import comb
-
 import numpy as np
 
-from corebayes.models.glm import GLM
+from corebayes.build.reserve import highest_order, is_plain
 from corebayes.problem import Problem
-from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
-from corebayes.tangent.default import AFFORDABLE, MAX_NUMBERS
-from corebayes.tangent.hermite import MAX_ORDER, Hermite
+from corebayes.tangent.hermite import Hermite
 from corebayes.tangent.pinned import Pinned
 from corebayes.types import Gaussian, WeightedPoints
 
@@ -35,7 +31,7 @@ def widened(problem: Problem, old: WeightedPoints, new: WeightedPoints, size: in
 
     Cost: two fits of few rows; of a total N·d^order flops.
     """
-    if not isinstance(problem.model, GLM) or is_conjugate(problem.model):
+    if not is_plain(problem):
         return None
     fits = [
         Laplace().try_fit(Posterior(problem.model, points.rows, points.weights))
@@ -45,22 +41,10 @@ def widened(problem: Problem, old: WeightedPoints, new: WeightedPoints, size: in
     if before is None or now is None:
         return None
     shift = np.linalg.solve(before.factor, now.mean - before.mean)
-    order = _order(problem, size)
+    order = highest_order(problem, size)
     distance = min(float(np.sqrt(np.mean(np.square(shift)))), WIDEST)
     if not distance > NEAR or order < LEAST_ORDER:
         return None
     inner = Hermite(order=order)
     space = inner.space_at(problem, Gaussian(now.mean, distance * now.factor))
     return Pinned(at=f"{distance:.9g} standard deviations", inner=inner, there=space)
-
-
-def _order(problem: Problem, size: int) -> int:
-    """The highest degree that `size` rows can match all of, as far as it is cheap."""
-    dim, num_rows = problem.model.dim, problem.data.num_rows
-    order = 3
-    while comb(dim + order + 1, order + 1) <= size and order < MAX_ORDER:
-        numbers = float(dim) ** (order + 1)
-        if numbers > MAX_NUMBERS or numbers * num_rows > AFFORDABLE:
-            break
-        order += 1
-    return order

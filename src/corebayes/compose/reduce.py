@@ -26,7 +26,9 @@ import numpy as np
 from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.build.arguments import check_method, checked_size
 from corebayes.build.around import FINE, around_pilot, check_around, check_columns
-from corebayes.build.run import Run, Tolerance
+from corebayes.build.reserve import MOST_RESERVE, RESERVE, usual_reserve
+from corebayes.build.run import Run
+from corebayes.build.tolerance import Tolerance
 from corebayes.certify.measure import measure
 from corebayes.certify.steps import Step, certified_step, moved, passed_steps
 from corebayes.checkpoint import check_folder
@@ -46,9 +48,9 @@ from corebayes.types import Block, Model, WeightedPoints
 from corebayes.watch.logs import say
 from corebayes.watch.progress import Progress
 
-# Rows of the reserve for each row of the coreset, and the most that a default asks for. Few rows
-# that were chosen already are few to choose from, and no pass is spent on them: a merge keeps more.
-RESERVE, RESERVE_OF_A_MERGE, MOST_RESERVE = 3, 6, 1500
+# Few rows that were chosen already are few to choose from, and no pass is spent on them: a merge
+# keeps more.
+RESERVE_OF_A_MERGE = 6
 NO_RESERVE = (
     "the posterior moves by more than a standard deviation, and the coreset that is updated has no "
     "reserve: what it missed is larger there; build(..., reserve=...) keeps one from the first"
@@ -104,8 +106,7 @@ def asked_for(
     elif is_conjugate(model):
         reserve = 0
     else:
-        number = wanted or largest
-        reserve = min(times * number, max(MOST_RESERVE, number))
+        reserve = usual_reserve(wanted or largest, times)
     if around is not None:
         check_around(around, tol=tol)
     checked_whole("draws", draws, 100)

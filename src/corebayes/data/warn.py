@@ -10,6 +10,10 @@ class ToleranceWarning(UserWarning):
     """A coreset was not certified at the `tol` that was asked for."""
 
 
+class TimeWarning(UserWarning):
+    """The time ended before a construction had taken its first step: its rows are random ones."""
+
+
 class ModeWarning(UserWarning):
     """The modes of a coreset's posterior do not have the masses of those of all rows."""
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from corebayes.data.warn import warn
 from corebayes.models.moments import Moments
 from corebayes.models.rank import describe_deficiency
+from corebayes.models.special import scratch
 from corebayes.types import Array, Block, Data, Indices
 
 # More different numbers are no categories.
@@ -155,8 +156,9 @@ class Targets:
         offset: Any = apart(block) if callable(apart) else None
         # A feature too large to square says nothing about rank: see describe_deficiency.
         with np.errstate(over="ignore", invalid="ignore"):
-            left = target if offset is None else target - offset
-            both = np.column_stack([design, left]) if self.rank else np.zeros((0, 0))
+            both = scratch("both", (len(block), design.shape[1] + 1 if self.rank else 0))
+            if self.rank:
+                both[:, :-1], both[:, -1] = design, target if offset is None else target - offset
             gram = both.T @ both
         targets, first = _first_different(block.y)
         bad = self._bad(block.y, numbers, np.inf) or self._bad_column(block, numbers)

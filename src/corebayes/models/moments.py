@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.models.special import scratch
 from corebayes.types import Array
 
 
@@ -29,19 +30,21 @@ class Moments(NamedTuple):
     @classmethod
     def of(cls, design: Array, y: Array, offset: Array | None, counts: Array | None) -> Moments:
         """Cost: 3·n·d flops."""
-        offset = np.zeros(len(y)) if offset is None else offset
-        values = np.column_stack([design, y, offset]).astype(np.float64, copy=False)
-        width = values.shape[1]
-        if not len(values):
+        num_rows, width = len(y), design.shape[1] + 2
+        # A column of the design is a row here: what is reduced stands side by side.
+        values = scratch("moments", (width, num_rows))
+        values[:-2], values[-2], values[-1] = design.T, y, 0.0 if offset is None else offset
+        if not num_rows:
             nothing = np.zeros(width)
             return cls(0.0, nothing, nothing, np.full(width, np.inf), np.full(width, -np.inf))
-        shares = np.ones(len(values)) if counts is None else counts
-        count = float(shares.sum())
+        count = float(num_rows if counts is None else counts.sum())
+        lowest, highest = values.min(axis=1), values.max(axis=1)
         # A number too large to square says that there is no scale: see `deviations`.
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = (shares / count) @ values
-            squares = shares @ np.square(values - mean)
-        lowest, highest = values.min(axis=0), values.max(axis=0)
+            mean = values.mean(axis=1) if counts is None else values @ (counts / count)
+            values -= mean[:, None]
+            counted = values if counts is None else values * counts
+            squares = np.vecdot(counted, values)
         # The mean of one value is that value, to the last digit.
         return cls(count, np.where(lowest == highest, lowest, mean), squares, lowest, highest)
 

@@ -20,10 +20,11 @@ from corebayes.arguments import check_fields
 from corebayes.models.structure import is_structured
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.exact import Exact, is_conjugate
-from corebayes.samplers.independence import Independence
+from corebayes.samplers.independence import Independence, Pilot, try_proposal
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.several import pilot_of_all_modes
+from corebayes.samplers.wide import wide_proposal
 from corebayes.types import Array
 
 # Newton's method and mixtures with full covariances are for so many parameters; up to the second
@@ -60,6 +61,8 @@ class Automatic:
         if is_conjugate(posterior.model):
             return Exact().draw(rng, posterior, each * self.chains).in_chains(self.chains)
         drawn = self._around_modes(rng, posterior, num_draws, start)
+        if drawn is None:
+            drawn = self.along_walls(rng, posterior, num_draws, start)
         if drawn is not None:
             return drawn
         nuts = NUTS(chains=self.chains, num_tune=self.num_tune, target_accept=self.target_accept)
@@ -81,8 +84,26 @@ class Automatic:
                 pilot = independence.fit(rng, posterior, start)
             else:
                 pilot = pilot_of_all_modes(rng, posterior)
-            if pilot is None or not independence.covers(pilot):
+        return None if pilot is None else self._run(rng, posterior, pilot, num_draws)
+
+    def along_walls(
+        self, rng: Generator, posterior: Posterior, num_draws: int, start: Array | None = None
+    ) -> Draws | None:
+        """The same where π_w is walled in some directions, and an ordinary one in all others."""
+        with np.errstate(all="ignore"):
+            proposal = wide_proposal(posterior, start)
+            if proposal is None:
                 return None
+            pilot = try_proposal(rng, posterior, proposal)
+        return self._run(rng, posterior, pilot, num_draws)
+
+    def _run(
+        self, rng: Generator, posterior: Posterior, pilot: Pilot, num_draws: int
+    ) -> Draws | None:
+        independence = Independence(chains=self.chains)
+        if not independence.covers(pilot):
+            return None
+        with np.errstate(all="ignore"):
             drawn = independence.run(rng, posterior, pilot, num_draws)
         # The proposals that were made are more than the pilot's, and may have seen more.
         return drawn if drawn.pareto_k <= independence.max_pareto_k else None

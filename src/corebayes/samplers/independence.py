@@ -29,6 +29,7 @@ from corebayes.samplers.draws import Draws
 from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes, shares_of
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
+from corebayes.samplers.wide import WideProposal
 from corebayes.types import Array, Gaussian, Indices
 
 # Proposals that a mixture is tried on, and how often it is fitted to the moments seen there.
@@ -46,7 +47,7 @@ VALUES_AT_ONCE = 1 << 22
 class Pilot(NamedTuple):
     """A mixture q and what it is worth, from proposals of it."""
 
-    proposal: Proposal
+    proposal: Proposal | WideProposal
     draws: Array
     log_ratios: Array
     time: float
@@ -116,7 +117,7 @@ class Independence:
         kept = places[:, NUM_BURN + thin - 1 :: thin]
         return Draws(
             values=visited[kept],
-            location=pilot.proposal.components[0].fit.mean,
+            location=pilot.proposal.location,
             how=f"independence Metropolis, {self.chains} chains",
             acceptance=float((places == proposals).mean()),
             pareto_k=_tail_shape(log_ratios[self.chains :]),
@@ -150,7 +151,7 @@ def log_densities(posterior: Posterior, draws: Array) -> Array:
     return np.concatenate(parts)
 
 
-def try_proposal(rng: Generator, posterior: Posterior, proposal: Proposal) -> Pilot:
+def try_proposal(rng: Generator, posterior: Posterior, proposal: Proposal | WideProposal) -> Pilot:
     """What a mixture is worth, from fresh draws of it."""
     number = max(NUM_PILOT, 20 * proposal.dim)
     draws = proposal.draw(rng, number)

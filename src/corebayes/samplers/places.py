@@ -55,7 +55,7 @@ def find_places(rng: Rng, model: Model, rows: Rows) -> Array:
         modes = distinct_modes(climbed(sample, modes))
     if not modes:
         return np.empty((0, model.dim))
-    errors = [0.0 if everything else race_error(sample, rows.num_rows, m, modes[0]) for m in modes]
+    errors = [0.0 if everything else race_error(sample, m, modes[0]) for m in modes]
     least = modes[0].log_mass - DEEP
     kept = zip(modes, errors, strict=True)
     return np.array([m.fit.mean for m, error in kept if m.log_mass + NUM_ERRORS * error > least])
@@ -100,11 +100,12 @@ def climbed(posterior: Posterior, modes: list[Mode]) -> list[Mode]:
     return [mode for one in modes if (mode := find_mode(posterior, one.fit.mean)) is not None]
 
 
-def race_error(posterior: Posterior, num_rows: int, one: Mode, other: Mode) -> float:
+def race_error(posterior: Posterior, one: Mode, other: Mode) -> float:
     """The standard error of a difference in log mass that a subsample shows."""
     places = np.stack([one.fit.mean, other.fit.mean])
     potentials = posterior.model.potentials(places, posterior.rows)
-    # Σ w (f − f') of U rows at random, of which each stands for w
+    # Σ w (f − f') of rows at random, each of which stands for w / c others
     terms = posterior.weights * (potentials[:, 0] - potentials[:, 1])
-    number = terms.size
-    return float(np.std(terms) * np.sqrt(number * (1.0 - number / num_rows)))
+    missing = 1.0 - np.minimum(posterior.rows.multiplicity() / posterior.weights, 1.0)
+    mean = float(missing @ terms) / max(float(missing.sum()), 1e-300)
+    return float(np.sqrt(missing @ np.square(terms - mean)))

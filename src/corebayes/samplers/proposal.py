@@ -42,6 +42,10 @@ class Proposal:
     def dim(self) -> int:
         return self.components[0].fit.mean.size
 
+    @property
+    def location(self) -> Array:
+        return self.components[0].fit.mean
+
     def draw(self, rng: Generator, number: int) -> Array:
         """Independent draws of q, (number, d)."""
         parts = rng.choice(len(self.components), size=number, p=self.shares)

@@ -59,6 +59,11 @@ class HermiteSpace(RidgeAlgebra):
     def width(self) -> int:
         return max(super().width, self.num_nodes)
 
+    @property
+    def gaussian(self) -> Gaussian:
+        """What π_w is taken for."""
+        return Gaussian(self.location, self.factor)
+
     def embed(self, block: Block, *, reuse: bool = False) -> Ridges:
         """Cost: n·d² flops and n·num_nodes derivatives."""
         design, target = self.model.design(block), self.model.target(block)
@@ -110,7 +115,10 @@ class HermiteSpace(RidgeAlgebra):
         self, centre: Array, spread: Array, target: Array, rule: Rule
     ) -> tuple[Array, Array]:
         """c_{n,k} (n, order) and E f_n. Cost: n·num_nodes derivatives and potentials."""
-        predictor = centre[:, None] + spread[:, None] * rule.nodes
+        # η = centre + spread·node of every row, as one product of matrices.
+        line = scratch("line", (centre.size, 2))
+        line[:, 0], line[:, 1] = centre, spread
+        predictor = line @ np.stack([np.ones_like(rule.nodes), rule.nodes])
         known = min(self.order, KNOWN)
         derivatives = self.model.derivatives(predictor, target[:, None], known)
         # c_k = E[∂^k f / ∂η^k]
@@ -122,7 +130,8 @@ class HermiteSpace(RidgeAlgebra):
         for more in range(1, self.order - known + 1):
             weights = rule.weights * hermite_e.hermeval(rule.nodes, [0.0] * more + [1.0])
             coefficients[:, known + more - 1] = (derivatives[-1] @ weights) * inverse**more
-        return coefficients, self.model.transform(predictor, target) @ rule.weights
+        potentials = self.model.log_density(predictor, target[:, None], predictor)
+        return coefficients, potentials @ rule.weights
 
     def total(self, block: Block) -> Total:
         """Cost: n·d^order flops, and n derivatives and potentials for each node."""
@@ -151,7 +160,7 @@ class HermiteSpace(RidgeAlgebra):
             root: Array = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
         except np.linalg.LinAlgError:
             # So wide that averages of an exponential link are beyond all numbers.
-            return Gaussian(self.location, self.factor), np.inf
+            return self.gaussian, np.inf
         step = cho_solve((root, True), gradient)
         nearer = Gaussian(
             self.location + self.factor @ step,
@@ -161,8 +170,7 @@ class HermiteSpace(RidgeAlgebra):
         return nearer, float(misfit)
 
     def free_energy(self, total: Total) -> float:
-        posterior = Gaussian(self.location, self.factor)
-        return gaussian_free_energy(self.model.gaussian_prior, posterior, total)
+        return gaussian_free_energy(self.model.gaussian_prior, self.gaussian, total)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +218,7 @@ class Hermite(Geometry):
             problem, fit, lambda space: space.total(rows), enough=CENTRED, most_steps=MOST_STEPS
         )
         nearer, misfit = space.newton(total)
-        last = nearer if misfit <= CENTRED else Gaussian(space.location, space.factor)
+        last = nearer if misfit <= CENTRED else space.gaussian
         return self.space_at(problem, last)
 
     def descend(
@@ -265,7 +273,9 @@ class Hermite(Geometry):
         return space, total
 
     def space_at(self, problem: Problem, at: Gaussian) -> HermiteSpace:
-        model = _require_glm(problem.model)
+        return self.at(_require_glm(problem.model), at)
+
+    def at(self, model: GLM, at: Gaussian) -> HermiteSpace:
         return HermiteSpace(model.dim, self.order, model, *at, self.num_nodes)
 
     def kl(self, problem: Problem, space: HermiteSpace, residual: Array) -> Estimate:

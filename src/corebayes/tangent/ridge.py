@@ -158,22 +158,19 @@ class RidgeAlgebra:
 
 
 def _cubes(beta: Array, weights: Array) -> Array:
-    """Σ_n w_n β_n ⊗ β_n ⊗ β_n, (d, d, d). Of the d² products of two entries of β_n only those
-    that differ are formed, with the rows along the last axis: a third of the time."""
-    dim = beta.shape[1]
-    columns = np.ascontiguousarray(beta.T)
-    pairs = scratch("pairs", (dim * (dim + 1) // 2, len(beta)))
-    first = 0
+    """Σ_n w_n β_n ⊗ β_n ⊗ β_n, (d, d, d), with the rows along the last axis: those sums whose first
+    index is the smallest, a product of matrices for each, stand for the others."""
+    dim, columns = beta.shape[1], scratch("columns", beta.T.shape)
+    weighted, sums = scratch("cubes", columns.shape), np.empty((dim, dim, dim))
+    np.copyto(columns, beta.T)
     for i in range(dim):
-        np.multiply(columns[i], columns[i:], out=pairs[first : first + dim - i])
-        first += dim - i
-    return (pairs @ (columns * weights).T)[_places(dim)]
+        np.multiply(columns[i:], columns[i] * weights, out=weighted[i:])
+        np.matmul(weighted[i:], columns[i:].T, out=sums[i, i:, i:])
+    return sums.reshape(-1)[_places(dim)]
 
 
 @cache
 def _places(dim: int) -> Indices:
-    """Where the product of entries i and j is among those that differ, (d, d)."""
-    places = np.empty((dim, dim), dtype=np.int64)
-    upper = np.triu_indices(dim)
-    places[upper] = places.T[upper] = np.arange(upper[0].size)
-    return places
+    """Where the sum of indices i, j and k stands with the smallest in front, (d, d, d)."""
+    i, j, k = np.sort(np.indices((dim, dim, dim)).reshape(3, -1), axis=0)
+    return ((i * dim + j) * dim + k).reshape(dim, dim, dim)

@@ -5,8 +5,10 @@ so every look is also a step towards the Gaussian closest to π,
 
     μ ← μ + L P⁻¹ g,   L ← L P^(−1/2),     g = Lᵀ E∇ log π,   P = −Lᵀ E∇² log π L,
 
-from the posterior of a subsample that counts for all rows. Two or three passes, whatever N and d
-are, and no pilot on the way; where the steps do not settle, the march finds the way.
+from the posterior of a subsample that counts for all rows. The first look also says by how much the
+subsample errs: with that difference added it stands for all rows as far as the next look, without
+a pass. Two passes as a rule, whatever N and d are, and no pilot on the way; where the steps do not
+settle, the march finds the way.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ from typing import NamedTuple
 
 from corebayes.constructions.annealed.heavy import heaviest, with_skewness
 from corebayes.constructions.annealed.look import Look
+from corebayes.constructions.annealed.surrogate import foreseen
 from corebayes.constructions.annealed.view import View
 from corebayes.problem import Problem
 from corebayes.samplers.laplace import asked_posterior
 from corebayes.samplers.remembered import Remembered
 from corebayes.tangent.hermite import Hermite, HermiteSpace
-from corebayes.types import Gaussian, Total, WeightedPoints
+from corebayes.types import Block, Gaussian, Total, WeightedPoints
 
 # Nats between the Gaussian of the space and the one closest to π, at which points may be selected:
 # a third of a standard deviation in one direction.
@@ -61,7 +64,13 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
         return None
     # Degrees beyond the second say nothing of the way.
     rough = replace(geometry, order=min(geometry.order, 2))
-    settled = _settled(problem, rough, geometry, rough.space(view.rng, problem, points))
+    settled = _settled(
+        problem,
+        rough,
+        geometry,
+        rough.space(view.rng, problem, points),
+        Block(points.rows.fields, points.weights),
+    )
     unseen = settled is None
     if settled is None:
         # A wide prior on what the subsample does not show: safe steps to the mode come first.
@@ -82,12 +91,13 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
 
 
 def _settled(
-    problem: Problem, rough: Hermite, fine: Hermite, space: HermiteSpace
+    problem: Problem, rough: Hermite, fine: Hermite, space: HermiteSpace, rows: Block
 ) -> tuple[HermiteSpace, Total, Gaussian] | None:
     """Newton's steps from a space to one that is close to π; None where they do not settle.
 
-    The last look has the `fine` geometry, as soon as the one before says that it will be the last:
-    each step squares what the step before left of the way, in deviations.
+    The last look has the `fine` geometry, as soon as it is foreseen to be the last: after the first
+    by the subsample `rows`, counted as all rows; later each step squares what the step before left
+    of the way, in deviations.
     """
     last, geometry = float("inf"), rough
     for _ in range(MOST_LOOKS):
@@ -97,7 +107,10 @@ def _settled(
             return space, total, nearer
         if not (isfinite(misfit) and misfit <= SLOWEST * last):
             return None
-        forecast = misfit * (misfit / last) ** 2 if isfinite(last) else misfit
+        if isfinite(last):
+            forecast = misfit * (misfit / last) ** 2
+        else:
+            nearer, forecast = foreseen(rough, space, total, rows)
         geometry = fine if forecast <= SURELY * SETTLED else rough
         space, last = geometry.space_at(problem, nearer), misfit
     return None

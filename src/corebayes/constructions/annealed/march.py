@@ -36,9 +36,9 @@ SHORTEST = 1.5
 # What would end above this goes all the way: π is then at most 1.4 times narrower, within sight.
 NEARLY_THERE = 0.5
 # The first subsample: at least 500 rows and 20 a parameter, for a posterior that is close to a
-# Gaussian; and a 400th of all rows, so that the march is two or three steps of the first ratio, 16,
-# however many rows there are, up to 20,000 that still fit in memory as a matrix.
-FIRST_ROWS, FIRST_ROWS_A_PARAMETER, FIRST_SHARE, MOST_FIRST_ROWS = 500, 20, 400, 20_000
+# Gaussian; and a 50th of all rows, so that the march is one or two steps of the first ratio, 16,
+# and an arrival takes two looks, up to 20,000 that still fit in memory as a matrix.
+FIRST_ROWS, FIRST_ROWS_A_PARAMETER, FIRST_SHARE, MOST_FIRST_ROWS = 500, 20, 50, 20_000
 # Nats to all rows, to second order, from which a march would not find its way.
 OUT_OF_SIGHT = 1e9
 

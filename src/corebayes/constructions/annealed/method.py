@@ -31,7 +31,7 @@ State = march.March | choose.Choose | polish.Polish | grow.Grow | stray.Settle |
 class AnnealedSparseVI(Construction):
     """Pursuit along a path of temperatures, then around the posterior.
 
-    Cost: as a rule three to nine passes whatever N is, up to sixteen where a posterior is nearly as
+    Cost: as a rule two to nine passes whatever N is, up to sixteen where a posterior is nearly as
     wide as its prior in some direction (separated classes; more where levels have a handful of rows
     among many thousand), more with fewer points than parameters,
     which are grown row by row, and one to four for each further size of a path; for each pursuit
@@ -64,7 +64,7 @@ class AnnealedSparseVI(Construction):
 
     def passes(self, size: int | None) -> tuple[float, float]:
         """Of a size that was asked for; an open one takes a few more each time it grows."""
-        return (3.0, 16.0 if size is not None else float("inf"))
+        return (2.0, 16.0 if size is not None else float("inf"))
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         if isinstance(self.geometry, Pinned):

@@ -74,7 +74,7 @@ def step(view: View, state: Polish, polisher: Polisher) -> tuple[Polish | Grow |
         rough = rehearsal.look(points, state.look)
         points = improved(view, rehearsal, state.look, rough, size, polisher, scan=False).points
     last = number == len(goal.sizes) - 1
-    best = view.look(points, state.look)
+    best = view.look_near(points, state.look)
     best = improved(view, view, state.look, best, size, polisher, scan=last)
     answers = (*state.answers, best)
     if not last:

@@ -1,0 +1,82 @@
+"""A subsample that stands for all rows near one place.
+
+At N(μ_0, L_0L_0ᵀ) the totals of all rows and of a subsample, which counts for all, differ in their
+mean gradient by g and in their mean Hessian by H. With this quadratic added,
+
+    Σ_u c_u f_u(θ) + gᵀ(θ − μ_0) + ½ (θ − μ_0)ᵀ H (θ − μ_0),
+
+the subsample agrees with all rows there to second order, and what changes further off it knows to
+within the share of its own noise. So steps towards π need no pass.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import NamedTuple
+
+import numpy as np
+
+from corebayes.tangent.gaussian import gaussian_kl
+from corebayes.tangent.hermite import Hermite, HermiteSpace
+from corebayes.tangent.ridge import ROOT_2
+from corebayes.types import Array, Block, Gaussian, Total
+
+# Steps at most, and the nats at which they have arrived.
+MOST_STEPS, THERE = 10, 1e-8
+# A subsample that misses what matters, rows far out, errs by more than its own noise, ½ d N/U nats.
+MOST_NOISE = 4.0
+# How far what the subsample adds to a plain Newton step may be off, in units of d/U of its nats.
+NOISE = 4.0
+
+
+class Surrogate(NamedTuple):
+    """A subsample and what it misses of all rows."""
+
+    rows: Block
+    """Counted as all rows."""
+    location: Array
+    gradient: Array
+    hessian: Array
+
+    @classmethod
+    def of(cls, space: HermiteSpace, total: Total, rows: Block) -> Surrogate:
+        """Agrees with a total of all rows, of degree two, in its space. Cost: U·d² flops."""
+        slopes, curvature = _two_degrees(space, total.element - space.total(rows).element)
+        # Slopes are Lᵀg, curvature is LᵀHL.
+        inverse = np.linalg.inv(space.factor)
+        hessian = inverse.T @ curvature @ inverse
+        return cls(rows, space.location, inverse.T @ slopes, hessian)
+
+    def total(self, space: HermiteSpace) -> Total:
+        """Of all rows, by estimate, in any space of degree two. Cost: U·d² flops."""
+        sample, away = space.total(self.rows), space.location - self.location
+        slopes = space.factor.T @ (self.gradient + self.hessian @ away)
+        curvature = space.factor.T @ self.hessian @ space.factor
+        element = np.concatenate([slopes, curvature.ravel() / ROOT_2])
+        mean = self.gradient @ away + 0.5 * (away @ self.hessian @ away + np.trace(curvature))
+        return Total(sample.element + element, sample.mean + float(mean))
+
+
+def foreseen(
+    geometry: Hermite, space: HermiteSpace, total: Total, rows: Block
+) -> tuple[Gaussian, float]:
+    """Where Newton's steps from a space end, and how many nats that may be off: infinitely many,
+    and a plain step, where the subsample does not say. Cost: U·d² flops a step."""
+    plain, way = space.newton(total)
+    if way > MOST_NOISE * 0.5 * space.dim * float(rows.multiplicity().mean()):
+        return plain, float("inf")
+    surrogate, nearer = Surrogate.of(space, total, rows), plain
+    for _ in range(MOST_STEPS):
+        space = geometry.at(space.model, nearer)
+        nearer, misfit = space.newton(surrogate.total(space))
+        if misfit <= THERE:
+            return nearer, NOISE * gaussian_kl(plain, nearer) * space.dim / len(rows)
+        if not isfinite(misfit):
+            break
+    return plain, float("inf")
+
+
+def _two_degrees(space: HermiteSpace, element: Array) -> tuple[Array, Array]:
+    """Σ c_1 β and Σ c_2 ββᵀ of an element of degree two."""
+    dim = space.dim
+    return element[:dim], ROOT_2 * element[dim:].reshape(dim, dim)

@@ -1,0 +1,76 @@
+"""Rows that say much of some place, in proportion to how much: those that may carry a mode alone.
+
+A mode of the posterior may rest on a handful of rows among a million, and rows at random have none
+of them. For places θ_1 … θ_S that are far apart, and θ_0 among the mass, a row says of place s
+
+    g_ns = c_n |f_n(θ_s) − f_n(θ_0)|,
+
+and the rows of the largest g_ns / u_n, with u_n uniform, are a sample with probabilities that are
+in proportion to it (priority sampling: Duffield, Lund and Thorup 2007). Each row has one u_n for
+all places, so a row is in the sample of some place with probability max_s min(1, g_ns / τ_s).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from corebayes.scan.query import OfWidth
+from corebayes.types import Array, Block, Indices, Model
+
+
+class Telling(NamedTuple):
+    """The largest keys g / u of every place, largest first, and their rows; (K, S) each."""
+
+    keys: Array
+    numbers: Indices
+
+
+@dataclass(frozen=True)
+class TellingRows(OfWidth):
+    """So many rows for each place, and one more whose key is the threshold τ. Cost: N·S
+    potentials."""
+
+    model: Model
+    places: Array
+    """θ_0 first."""
+    number: int
+    seed: int
+
+    @property
+    def width(self) -> int:
+        return len(self.places)
+
+    def answer(self, block: Block, numbers: Indices) -> Telling:
+        keys = gains(self.model, self.places, block) / uniforms(numbers, self.seed)[:, None]
+        return self._largest(keys, np.broadcast_to(numbers[:, None], keys.shape))
+
+    def merge(self, first: Telling, second: Telling) -> Telling:
+        keys = np.concatenate([first.keys, second.keys])
+        return self._largest(keys, np.concatenate([first.numbers, second.numbers]))
+
+    def _largest(self, keys: Array, numbers: Indices) -> Telling:
+        order = np.argsort(-keys, axis=0, kind="stable")[: self.number + 1]
+        return Telling(
+            np.take_along_axis(keys, order, axis=0), np.take_along_axis(numbers, order, axis=0)
+        )
+
+
+def gains(model: Model, places: Array, block: Block) -> Array:
+    """g_ns, (n, S); where a row has no finite log-likelihood it says nothing."""
+    with np.errstate(all="ignore"):
+        potentials = model.potentials(places, block)
+        found = np.abs(potentials[:, 1:] - potentials[:, :1]) * block.multiplicity()[:, None]
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def uniforms(numbers: Indices, seed: int) -> Array:
+    """A number in (0, 1) for each row that every worker knows: SplitMix64 of row and seed."""
+    z = numbers.astype(np.uint64) + np.uint64(1)
+    z = z * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
