@@ -4,10 +4,11 @@
     python -m benchmarks.growing --rows 10000    # the same, smaller
     python -m benchmarks.growing --part nights --drift 0.15 --nights 12 --rows 20000
 
-Nights: a coreset of the first night is updated with each following one, with the default reserve,
-with one from the first night on, and with none; KL(π_w ‖ π) against all rows so far, certified.
+Nights: a coreset of the first night is updated with each following one, with the defaults and, if
+asked, without any reserve; KL(π_w ‖ π) against all rows so far, certified.
 Shards: coresets of 64 shards, merged eight by eight on worker processes, against one build of the
-whole; in one round, and in two, where the shards are built around a rough coreset of all of them.
+whole; in one round with the reserves that builds keep, in one round of nothing but the coresets,
+and in two rounds of these, where the shards are built around a rough coreset of all of them.
 The rows are those of `benchmarks.datasets.logistic` (d = 10), or with --drift such whose
 coefficients come and go by that much from night to night (d = 6), so that the posterior moves by
 several standard deviations at a time. CPU seconds are of one core.
@@ -44,17 +45,15 @@ def nights(
 ) -> list[dict[str, float]]:
     """KL and CPU seconds after every night that is shown."""
     ends = np.linspace(0, len(X), num_nights + 1).astype(int)
-    first = {"reserve": options["first"]} if options.get("first") else {}
-    later = {"reserve": options["reserve"]} if options.get("reserve") is not None else {}
     lines: list[dict[str, float]] = []
     coreset, spent = None, 0.0
     for night in range(1, num_nights + 1):
         rows = slice(ends[night - 1], ends[night])
         began = time.process_time()
         if coreset is None:
-            coreset = cb.build(MODEL, (X[rows], y[rows]), size=size, seed=night, **first)
+            coreset = cb.build(MODEL, (X[rows], y[rows]), size=size, seed=night, **options)
         else:
-            coreset = cb.update(coreset, (X[rows], y[rows]), size=size, seed=night, **later)
+            coreset = cb.update(coreset, (X[rows], y[rows]), size=size, seed=night, **options)
         seconds = time.process_time() - began
         spent += seconds
         if night in SHOWN or night == num_nights:
@@ -82,8 +81,8 @@ def drifting(
     return X, y.astype(float)
 
 
-def _build_shard(size: int, around: cb.Coreset | None, data: Any) -> cb.Coreset:
-    return cb.build(MODEL, data, size=size, around=around, seed=0, progress=False)
+def _build_shard(options: dict[str, Any], data: Any) -> cb.Coreset:
+    return cb.build(MODEL, data, seed=0, progress=False, **options)
 
 
 def _merge_some(
@@ -91,7 +90,6 @@ def _merge_some(
 ) -> cb.Coreset:
     if len(some) == 1:
         return some[0]
-    # Nodes keep the default reserve; what leaves a shard has none.
     return cb.merge(some, size=size, around=around, names=names, progress=False)
 
 
@@ -100,33 +98,33 @@ def shards(
     y: np.ndarray,
     num_shards: int,
     size: int,
-    between: int,
     draws: int,
     *,
     rounds: int = 1,
+    **options: Any,
 ) -> dict[str, float]:
-    """The tree: coresets of `between` rows of every shard, `size` at the root."""
+    """The tree: coresets of `size` rows of every shard, merged to `size` at the root."""
     pieces = list(zip(np.array_split(X, num_shards), np.array_split(y, num_shards), strict=True))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=context) as pool:
         around = None
         if rounds == 2:
-            rough = list(pool.map(partial(_build_shard, min(66, between), None), pieces))
+            rough = list(pool.map(partial(_build_shard, {"size": size, **options}), pieces))
             around = cb.merge(rough, reserve=0, progress=False)
-        level = list(pool.map(partial(_build_shard, between, around), pieces))
+        asked = {"size": size, **(options if around is None else {"around": around})}
+        level = list(pool.map(partial(_build_shard, asked), pieces))
         names = [f"site-{k}" for k in range(num_shards)]
         while len(level) > BRANCHES:
             starts = range(0, len(level), BRANCHES)
             some = [level[k : k + BRANCHES] for k in starts]
             called = [names[k : k + BRANCHES] if names else None for k in starts]
-            level = list(pool.map(partial(_merge_some, between, around), some, called))
+            level = list(pool.map(partial(_merge_some, size, around), some, called))
             # The leaves have been named.
             names = []
     root = cb.merge(level, size=size, reserve=0, names=names or None, progress=False)
     kl = kl_of(root, (X, y), draws)
-    how = f"{num_shards} shards of {between} rows in {rounds} round" + "s" * (rounds > 1)
-    print(f"  {how}: KL {kl:.2e}; {root.origins[0]}", flush=True)
-    return {"shards": num_shards, "between": between, "rounds": rounds, "kl": kl}
+    print(f"  KL {kl:.2e}; {root.origins[0]}", flush=True)
+    return {"shards": num_shards, "rounds": rounds, "kl": kl}
 
 
 def main() -> None:
@@ -137,7 +135,6 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[66, 100])
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--times", type=int, nargs="+", default=[1, 3], help="rows of a shard")
     parser.add_argument("--part", choices=["nights", "shards", "both"], default="both")
     parser.add_argument("--without", action="store_true", help="also without any reserve")
     parser.add_argument("--drift", type=float, default=0.0, help="of the coefficients")
@@ -160,7 +157,7 @@ def main() -> None:
             f"{seconds:.1f} CPU s"
         )
         found: dict[str, Any] = {"one": {"kl": whole, "cpu": seconds}}
-        ways: dict[str, dict[str, Any]] = {"default": {}, "reserve at once": {"first": 3 * size}}
+        ways: dict[str, dict[str, Any]] = {"default": {}}
         if asked.without:
             ways["no reserve"] = {"reserve": 0}
         for name, options in ways.items() if asked.part != "shards" else ():
@@ -168,11 +165,16 @@ def main() -> None:
             lines = nights(X, y, asked.nights, size, asked.draws, **options)
             print(f"  last night: {lines[-1]['kl'] / whole:.2f} times one build")
             found[name] = lines
-        for between in [times * size for times in asked.times] if asked.part != "nights" else ():
-            for rounds in (1, 2):
-                tree = shards(X, y, asked.shards, size, between, asked.draws, rounds=rounds)
-                print(f"  tree: {tree['kl'] / whole:.2f} times one build")
-                found[f"tree of {between}, rounds: {rounds}"] = tree
+        trees: dict[str, dict[str, Any]] = {
+            "one round": {},
+            "one round, no reserve": {"reserve": 0},
+            "two rounds, no reserve": {"reserve": 0, "rounds": 2},
+        }
+        for name, options in trees.items() if asked.part != "nights" else ():
+            print(f" {asked.shards} shards, {name}")
+            tree = shards(X, y, asked.shards, size, asked.draws, **options)
+            print(f"  tree: {tree['kl'] / whole:.2f} times one build", flush=True)
+            found[name] = tree
         report[f"size {size}"] = found
     if asked.json:
         with open(asked.json, "w") as file:

@@ -65,6 +65,26 @@ def test_shards_built_around_all_of_them_lose_nothing():
         assert np.array_equal(shards[names.index(name)][0][number], x)
 
 
+def test_parts_that_nothing_was_done_for_are_counted(caplog):
+    bare = [cb.build(MODEL, site, size=12, reserve=0, seed=0) for site in SITES[:2]]
+    kept = cb.build(MODEL, SITES[2], size=12, seed=0)
+    with caplog.at_level("INFO", logger="corebayes"):
+        pilot = cb.merge([*bare, kept])
+        assert "2 of the 3 coresets have no reserve" in caplog.text
+        caplog.clear()
+        around = [cb.build(MODEL, site, size=12, around=pilot, seed=0) for site in SITES[:2]]
+        cb.merge([*around, kept])
+        assert "no reserve" not in caplog.text
+
+
+def test_a_file_may_leave_the_reserve_out(parts, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    parts[0].save(tmp_path / "a.parquet", reserve=False)
+    back = cb.load(tmp_path / "a.parquet")
+    assert parts[0].reserve is not None and back.reserve is None
+    assert pq.read_table(tmp_path / "a.parquet").num_rows == parts[0].size
+
+
 def test_a_pilot_brings_its_default_priors(tmp_path):
     """Priors on the scale of some rows are those of the pilot, for every shard."""
     model = cb.LogisticRegression()

@@ -84,6 +84,26 @@ def test_units_of_other_lengths_are_added(coreset):
         cb.unrolled(grown)
 
 
+def test_sources_of_units_are_built_from_at_once(coreset):
+    """As for updates: each has its own lengths, and everything counts units."""
+    sources = [opened(), opened(seed=1, longest=9)]
+    whole = cb.build(cb.LogisticRegression(prior=cb.Normal()), sources, size=10, seed=0)
+    assert whole.num_rows == 3000 and whole.noun == "units"
+    assert whole.provenance["unit_rows"] == sum(rows.flat.num_rows for rows in sources)
+    assert cb.certify(whole, sources).certified
+    assert "10 of 3,000 units" in cb.certify(whole, sources).verdict
+
+
+def test_a_report_counts_units(coreset, tmp_path):
+    sources = [opened(), opened(seed=1, longest=9)]
+    grown = cb.update(coreset, sources[1], size=10)
+    page = tmp_path / "page.html"
+    cb.report(grown, sources, out=page, draws=100)
+    text = page.read_text()
+    assert "3,000 units compressed to 10 weighted units" in text and ", from 1 update" in text
+    assert "units kept" in text and "rows of the unit" in text
+
+
 def test_columns_and_fields_may_be_units():
     pandas = pytest.importorskip("pandas")
     X, y, patient = visits(30)

@@ -32,7 +32,8 @@ from corebayes.build.groups import (
 )
 from corebayes.build.need import say_if_doubtful
 from corebayes.build.reserve import with_reserve
-from corebayes.build.run import Run, Tolerance, starting_points
+from corebayes.build.run import Run, starting_points
+from corebayes.build.tolerance import Tolerance
 from corebayes.build.variants import serving
 from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction
@@ -175,7 +176,8 @@ def build(
             check_columns(around, rows, run.problem.model)
             run.method = around_pilot(method, around, run.problem, size)
         begun = None if start is None else f"a coreset of {start.size} rows"
-        run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun}
+        near = None if around is None else f"a coreset of {around.size} rows"
+        run.asked = {"size": size, "tol": tol, "max_time": max_time, "start": begun, "around": near}
         run.counts_name = counts if isinstance(counts, str) else None
         points = None if start is None else starting_points(start, rows)
         tolerance = Tolerance(tol)

@@ -20,7 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from corebayes.build.around import FINE
-from corebayes.build.run import Run, Tolerance
+from corebayes.build.rest import Rest
+from corebayes.build.run import Run
+from corebayes.build.tolerance import Tolerance
 from corebayes.constructions import AnnealedSparseVI
 from corebayes.coreset import Coreset
 from corebayes.deadline import OutOfTimeError
@@ -95,7 +97,8 @@ def with_reserve(
     folder = None if checkpoint is None else Path(checkpoint) / "reserve"
     try:
         with finer.recorded(folder, [size]), run.problem.data.stage("reserve"):
-            points = _found(finer, coreset.points, size, MAX_NUMBERS if asked else FEW_NUMBERS)
+            numbers = MAX_NUMBERS if asked else FEW_NUMBERS
+            points = _found(finer, run.rest, coreset.points, size, numbers)
     except BaseException as error:
         # The coreset itself is there, and nobody waits for what is beside it.
         if not (is_interrupt(error) or isinstance(error, OutOfTimeError)):
@@ -113,13 +116,22 @@ def with_reserve(
     return replace(coreset, reserve=points.take(np.argsort(points.indices)))
 
 
-def _found(run: Run, points: WeightedPoints, size: int, numbers: int) -> WeightedPoints | None:
-    if is_plain(run.problem):
-        order = highest_order(run.problem, size, partly=True, numbers=numbers)
-        return matched(run.rng, run.problem, points, size, order)
-    run.init(size, points)
-    run.until(Tolerance(None), lambda *_: None)
-    return run.points
+def _found(
+    run: Run, rest: Rest | None, points: WeightedPoints, size: int, numbers: int
+) -> WeightedPoints | None:
+    """Of a GLM in one go, beside the rows that are kept whole; else by a construction."""
+    if not is_plain(run.problem):
+        run.init(size, points)
+        run.until(Tolerance(None), lambda *_: None)
+        return run.points
+    problem = run.problem
+    if rest is not None:
+        problem = replace(rest.problem, data=rest.problem.data.using())
+        problem.data.log = run.problem.data.log
+        points, size = rest.apart(points), size - rest.kept.size
+    order = highest_order(problem, size, partly=True, numbers=numbers)
+    found = matched(run.rng, problem, points, size, order)
+    return found if rest is None or found is None else rest.joined(found)
 
 
 def matched(

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.build.rest import Rest, rest_of
-from corebayes.certify.measure import measure
+from corebayes.build.tolerance import Tolerance
 from corebayes.certify.same_data import check_same_data
 from corebayes.checkpoint import open_journal, run_identity
 from corebayes.constructions import Construction, Info
-from corebayes.coreset import Coreset, nearer
-from corebayes.data.warn import ModeWarning, TimeWarning, ToleranceWarning, warn
+from corebayes.coreset import Coreset
+from corebayes.data.warn import ModeWarning, TimeWarning, warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.prior_table import statement_of
 from corebayes.models.units import as_units
@@ -210,6 +210,10 @@ class Run:
         if self.warning is not None:
             warn(self.warning, ModeWarning if self.trace else TimeWarning)
 
+    def present(self) -> Coreset:
+        """The coreset of the points that there are now."""
+        return self.coreset(self.state.points, "")
+
     def coreset(self, points: WeightedPoints, reason: str) -> Coreset:
         """The coreset of these points, in the order of the data."""
         points, data = points.take(np.argsort(points.indices)), self.problem.data
@@ -262,61 +266,6 @@ class Run:
             **data.meter.to_dict(),
             **learned,
         }
-
-
-@dataclass
-class Tolerance:
-    """Asks for certificates when the construction's own KL is low enough, and not too often."""
-
-    tol: float | None
-    next_size: int = 1
-    reached: bool = False
-
-    def holds(self, run: Run, info: Info, *, last: bool = False) -> bool:
-        """Whether two certificates, each on fresh draws, say so; the `last` step is always asked,
-        since its weights may be others at the same size."""
-        size = run.size
-        if self.tol is None or info.kl is None or info.kl.value > self.tol:
-            return False
-        if size < self.next_size and not last:
-            return False
-        self.next_size = size + max(1, size // 10)
-        self.reached = self._certified(run) and self._certified(run)
-        return self.reached
-
-    def warn_unless_reached(self, coreset: Coreset) -> None:
-        """Nobody should take what stopped early for what was asked for."""
-        if self.tol is None or self.reached or coreset.reason == "interrupted":
-            return
-        warn(
-            f"tol={self.tol:g} was not reached: the {coreset.size:,} rows are not certified at it "
-            f"(stopped: {coreset.reason}). certify measures how far they are; "
-            + (
-                "give build more rows or time"
-                if coreset.size < coreset.num_rows
-                else nearer(coreset)
-            )
-            + ", or take a larger tol",
-            ToleranceWarning,
-        )
-
-    def reason(self, size: int) -> str:
-        if self.limited:
-            return (
-                f"measured KL(π_w ‖ π) ≤ {self.tol:g} around the modes that were found, twice, "
-                f"with {size} rows"
-            )
-        return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} rows"
-
-    def _certified(self, run: Run) -> bool:
-        assert self.tol is not None
-        rows, seed = run.problem.data, int(run.rng.integers(2**31))
-        with rows.stage("certificates"):
-            coreset = run.coreset(run.points, "")
-            found = measure(coreset, rows, seed=seed, tol=self.tol)
-        # Below what a search for modes can see, around those that were found will do.
-        self.limited = found.fault == "search" and found.upper is not None
-        return found.certified or self.limited
 
 
 def _units(data: Rows) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from corebayes.certify.kl import Measured
 from corebayes.certify.marginals import Marginals
-from corebayes.coreset import Coreset, GroupCoreset, nearer, sentence
+from corebayes.coreset import Coreset, nearer, sentence
 from corebayes.coreset.check import has_learned_rows
 from corebayes.files.markup import element, notebook
 from corebayes.types import Estimate
@@ -222,8 +222,7 @@ def _name(coreset: Coreset) -> str:
             f"the coreset posterior ({coreset.size:,} learned rows, which cannot be compared with "
             f"the {coreset.num_rows:,} of the data)"
         )
-    what = "groups" if isinstance(coreset, GroupCoreset) else coreset.noun
-    return f"the coreset posterior ({coreset.size:,} of {coreset.num_rows:,} {what})"
+    return f"the coreset posterior ({coreset.size:,} of {coreset.num_rows:,} {coreset.noun})"
 
 
 def _nats(kl: Estimate) -> str:

@@ -154,7 +154,13 @@ def build(
     intercept: Annotated[bool, Option("--intercept", help="Append a column of ones.")] = False,
     size: Annotated[int | None, Option(help="How many rows to keep.")] = None,
     tol: Annotated[float | None, Option(help="Grow until KL is certified below this.")] = None,
-    reserve: Annotated[int | None, Option(help="Rows to keep for update and merge.")] = None,
+    reserve: Annotated[
+        int | None,
+        Option(
+            help="Rows to keep beside them for update and merge; 0 for none.",
+            show_default="three times the size where that is cheap",
+        ),
+    ] = None,
     rows_per_group: Annotated[
         int | None, Option(help="Of mixed models: the size in rows of every group.")
     ] = None,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from corebayes.cli.options import make_console, print_json
-from corebayes.coreset import Coreset, GroupCoreset
+from corebayes.coreset import Coreset
 from corebayes.models.prior_table import statement_of, title_of
 
 
@@ -24,7 +24,8 @@ def described(coreset: Coreset, out: Path) -> dict[str, Any]:
         "out": str(out),
         "size": coreset.size,
         "num_rows": coreset.num_rows,
-        "unit": "groups" if isinstance(coreset, GroupCoreset) else "rows",
+        "unit": coreset.noun,
+        "reserve": 0 if coreset.reserve is None else coreset.reserve.size,
         "total_count": coreset.total_count,
         "model": title_of(coreset.model),
         "statement": statement_of(coreset.model),
@@ -52,6 +53,8 @@ def print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
         console.print(f"           {first}", soft_wrap=True)
         for line in lines:
             console.print(f"         {line}", soft_wrap=True)
+    if description["reserve"]:
+        console.print(f"  reserve  {description['reserve']:,} {unit} for update and merge")
     console.print(f"  stopped  {description['reason']}", soft_wrap=True)
     if description["kl"] is not None:
         console.print(

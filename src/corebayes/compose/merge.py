@@ -16,8 +16,16 @@ from corebayes.constructions import Construction
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.coreset.check import has_learned_rows
 from corebayes.deadline import time_limit
+from corebayes.samplers.exact import is_conjugate
 from corebayes.scan.inline import one_blas_thread
+from corebayes.watch.logs import say
 from corebayes.watch.progress import make_progress
+
+BARE = (
+    "{number} of the {all} coresets have no reserve and were not built around the others, so that "
+    "what they miss adds up: build each with a reserve, or take what comes of this as a pilot for "
+    "build(..., around=pilot) of each and merge those"
+)
 
 
 def merge(
@@ -46,10 +54,12 @@ def merge(
     `size` by default, or all rows of the parts if they are no more), `certify` and `draws`.
 
     A coreset of a part is matched around the posterior of that part, which is wider than that of
-    all parts and lies elsewhere, and what it misses there adds up. So build the parts in two
-    rounds: a rough coreset of each, merged to a `pilot`, then `build(..., around=pilot)` of each;
-    or, where there can be one round only, with a reserve of all third degrees (three times the
-    size or so). A merge that is to be merged again takes the pilot as `around`, too.
+    all parts and lies elsewhere, and what it misses there adds up. The reserve that `build` keeps
+    is for that. Where nothing but M rows may leave a part (`reserve=0`), and for models that have
+    no reserve by default, build the parts in two rounds: a rough coreset of each, merged to a
+    `pilot`, then `build(..., around=pilot)` of each; a merge that is to be merged again takes the
+    pilot as `around`, too. Where parts have neither, a line beside the progress and in the log
+    says so.
 
     `names` are for the sources, one for each coreset; `coreset.origins` then says
     ("site-3", 81234). A merged coreset can be merged again, so any tree will do, also on workers:
@@ -80,7 +90,22 @@ def merge(
     max_time = checked_positive("max_time", max_time)
     bar = make_progress(progress, asked.size)
     with one_blas_thread(), time_limit(max_time) as limit, bar:
+        if (number := _num_bare(given)) > 0:
+            said = BARE.format(number=number, all=len(given))
+            bar.note(said)
+            say("bare", said, number=number)
         return reduce_union(Union(parts, None, sources), asked, limit, bar)
+
+
+def _num_bare(parts: Sequence[Coreset]) -> int:
+    """How many were matched around their own posterior only, and to no more than their size."""
+    return sum(
+        part.reserve is None
+        and "around" not in (part.provenance.get("asked") or {})
+        and part.size < part.num_rows
+        and not is_conjugate(part.model)
+        for part in parts
+    )
 
 
 def _checked_coresets(coresets: Any) -> tuple[Coreset, ...]:

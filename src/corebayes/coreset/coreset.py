@@ -98,15 +98,20 @@ class Coreset:
     def _repr_html_(self) -> str:
         return to_html(self)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a Parquet table of the rows and their weights; see `corebayes.load`."""
+    def save(self, path: str | PathLike[str], *, reserve: bool = True) -> None:
+        """Write a Parquet table of the rows and their weights; see `corebayes.load`.
+
+        Rows of the reserve stand below them with the weight zero and a weight of their own in
+        another column; with `reserve=False` they are left out, and `update` and `merge` of what is
+        loaded go on from the rows of the coreset alone.
+        """
         if Path(path).suffix.lower() in OTHER_FORMATS:
             raise ValueError(
                 f"a coreset is saved as Parquet, with its model: end the name in .parquet, not as "
                 f"in {path}; corebayes.to_csv(coreset, path) writes a table for other tools"
             )
         check_coreset(self, as_built=True)
-        write_coreset(self, path)
+        write_coreset(self if reserve else replace(self, reserve=None), path)
 
 
 def check_coreset(coreset: Coreset, *, as_built: bool = False) -> None:

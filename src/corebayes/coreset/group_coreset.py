@@ -37,6 +37,10 @@ class GroupCoreset(Coreset):
     def data_rows(self) -> Block:
         return self.level_one.rows
 
+    @property
+    def noun(self) -> str:
+        return "groups"
+
     def __repr__(self) -> str:
         rows = int((self.rows["w"] > 0.0).sum())
         return (
@@ -44,7 +48,7 @@ class GroupCoreset(Coreset):
             f"stopped: {self.reason})"
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, reserve: bool = True) -> None:
         """Write the rows of level one, and which groups of them are kept; see `corebayes.load`."""
         kept = {
             "indices": self.indices.tolist(),
@@ -53,7 +57,7 @@ class GroupCoreset(Coreset):
             "reason": self.reason,
         }
         provenance = {name: value for name, value in self.provenance.items() if name != "unit"}
-        replace(self.level_one, provenance={**provenance, GROUPS: kept}).save(path)
+        replace(self.level_one, provenance={**provenance, GROUPS: kept}).save(path, reserve=reserve)
 
 
 def grouped(

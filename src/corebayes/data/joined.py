@@ -21,6 +21,9 @@ from corebayes.data.table import Table, Tally
 from corebayes.data.units import with_equal_places
 from corebayes.types import Block, Indices
 
+# The rows of units one by one, what tells units apart, and how many rows there were.
+OF_UNITS = ("flat", "unit_name", "original_rows")
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Joined:
@@ -73,6 +76,15 @@ class Joined:
     def _starts(self) -> Indices:
         lengths = [table.num_rows for table in self.tables]
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    def __getattr__(self, name: str) -> Any:
+        """What only tables of units have, where all of these are such."""
+        if name not in OF_UNITS:
+            raise AttributeError(name)
+        values = [getattr(table, name) for table in self.tables]
+        if name == "flat":
+            return join(values)
+        return values[0] if name == "unit_name" else sum(values)
 
     @property
     def part_rows(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corebayes.coreset import Coreset
 from corebayes.models.prior_table import title_of
-from corebayes.report import sections
+from corebayes.report import lineage, sections
 from corebayes.report.cost import duration
 from corebayes.report.findings import Findings
 from corebayes.report.html import Markup, document, element
@@ -35,16 +35,19 @@ def page(findings: Findings, title: str) -> str:
         sections.chosen_rows(coreset, findings.measured),
         sections.sampler(findings),
         sections.cost(findings),
-        sections.reproduction(coreset, findings.measured),
+        lineage.reproduction(coreset, findings.measured),
         element("footer", f"Written by corebayes {__version__}."),
     )
 
 
 def _subtitle(coreset: Coreset) -> str:
     model, ratio = coreset.model, coreset.num_rows / max(coreset.size, 1)
+    within = coreset.provenance.get("unit_rows")
+    of_rows = "" if within is None else f" of {within:,} rows"
     return (
-        f"{coreset.num_rows:,} rows compressed to {coreset.size:,} weighted rows "
-        f"({ratio:,.0f} to 1) for {title_of(model)} with {model.dim} parameters."
+        f"{coreset.num_rows:,} {coreset.noun}{of_rows} compressed to {coreset.size:,} weighted "
+        f"{coreset.noun} ({ratio:,.0f} to 1) for {title_of(model)} with {model.dim} parameters"
+        f"{lineage.came_about(coreset)}."
     )
 
 
@@ -59,7 +62,8 @@ def _verdict(findings: Findings) -> Markup:
 
 def _tiles(findings: Findings) -> Markup:
     coreset = findings.coreset
-    tiles = [("rows kept", f"{coreset.size:,}"), ("of all rows", f"{coreset.num_rows:,}")]
+    what = coreset.noun
+    tiles = [(f"{what} kept", f"{coreset.size:,}"), (f"of all {what}", f"{coreset.num_rows:,}")]
     if findings.measured is not None:
         kl = findings.measured.certificate.reverse_kl
         tiles.append(("KL (nats)", "withheld" if kl is None else number(kl.value, 2)))

@@ -1,4 +1,4 @@
-"""The sections of a report: distance, posterior, rows, sampler, cost, how to reproduce."""
+"""The sections of a report: distance, posterior, rows, sampler, cost; `lineage` has the last."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.certify.steps import steps_of
 from corebayes.coreset import Coreset
 from corebayes.coreset.shown import to_columns
+from corebayes.data.units import COUNT
 from corebayes.report import figures
 from corebayes.report.cost import duration
 from corebayes.report.draws import NUM_TUNE, Parameter
@@ -20,7 +20,6 @@ from corebayes.types import Array
 
 MOST_MARGINALS, MOST_PARAMETERS = 15, 100
 MOST_ROWS, MOST_COLUMNS = 20, 8
-UNKNOWN = "not recorded"
 
 
 def distance(findings: Findings) -> Markup:
@@ -134,9 +133,10 @@ def _numbers(parameter: Parameter) -> list[str]:
 
 
 def chosen_rows(coreset: Coreset, measured: Measured | None) -> Markup:
-    """The rows that were chosen, and their weights."""
+    """The rows that were chosen, or the units, and their weights."""
+    title = f"{coreset.noun.capitalize()} and weights"
     if coreset.size == 0:
-        return section("rows", "Rows and weights", element("p", "The coreset has no rows."))
+        return section("rows", title, element("p", f"The coreset has no {coreset.noun}."))
     landscape = None if measured is None else measured.landscape
     shown = [figure(figures.weights_figure(coreset), _weight_words(coreset))]
     if landscape is None:
@@ -149,7 +149,7 @@ def chosen_rows(coreset: Coreset, measured: Measured | None) -> Markup:
         )
         shown.append(figure(figures.landscape_figure(landscape, coreset), words))
     both = element("div", *shown, css="" if landscape is None else "pair")
-    return section("rows", "Rows and weights", both, _row_table(coreset))
+    return section("rows", title, both, _row_table(coreset))
 
 
 def _weight_words(coreset: Coreset) -> str:
@@ -175,8 +175,10 @@ def _row_table(coreset: Coreset) -> Markup:
         values = [_entry(column[k]) for column in columns]
         rows.append([name, number(weight), f"{100 * weight / total:.1f} %", *values])
     left = coreset.size - len(rows)
-    caption = "Rows of the coreset, largest weight first" + (f" ({left} more)" if left else "")
-    return table(caption, ["row", "weight", "share", *names], rows)
+    what = coreset.noun
+    caption = f"{what.capitalize()} of the coreset, largest weight first"
+    caption += f" ({left} more)" if left else ""
+    return table(caption, [what.removesuffix("s"), "weight", "share", *names], rows)
 
 
 def _entry(value: Any) -> str:
@@ -190,6 +192,9 @@ def _columns(coreset: Coreset) -> tuple[list[str], list[Any]]:
         every = [name for name in own if name not in ("row_id", "weight", "count")]
         shown = [*every[:-1][:MOST_COLUMNS], every[-1]]
         return shown, [own[name] for name in shown]
+    if COUNT in coreset.rows.fields:
+        # A unit has as many numbers as its rows: how many rows it has is what tells it.
+        return ["rows of the unit"], [np.count_nonzero(coreset.rows[COUNT] > 0.0, axis=1)]
     given = list(coreset.provenance.get("column_names") or ())
     names: list[str] = []
     columns: list[Array] = []
@@ -267,76 +272,3 @@ def cost(findings: Findings) -> Markup:
             )
     drawing = figures.cost_figure([(name, max(value, 1e-6), css) for name, value, css in bars])
     return section("cost", "Time and cost", element("p", words), figure(drawing, "Seconds."))
-
-
-def reproduction(coreset: Coreset, measured: Measured | None) -> Markup:
-    """Method, seed, version, fingerprint, and the lines to run."""
-    known = coreset.provenance
-    fingerprint = str(known.get("data", UNKNOWN))
-    if measured is not None and "data" in known:
-        fingerprint += (
-            " (the rows of this report have the same)"
-            if measured.same_fingerprint
-            else " (the rows of this report are laid out otherwise, or some have changed)"
-        )
-    rows = [
-        ("model", _model(coreset.model)),
-        ("method", str(known.get("method", UNKNOWN))),
-        ("seed", str(known.get("seed", UNKNOWN))),
-        ("stopped", coreset.reason or UNKNOWN),
-        ("corebayes", str(known.get("version", UNKNOWN))),
-        ("rows", f"{coreset.num_rows:,}, total count {coreset.total_count:,.10g}"),
-        *_lineage(coreset),
-        ("fingerprint of the rows", fingerprint),
-    ]
-    return section(
-        "reproduce",
-        "How to reproduce",
-        element("p", "The same rows, model, method, seed and version give the same coreset:"),
-        element("pre", element("code", str(known.get("command") or _call(coreset)))),
-        table("How this coreset came about", (), rows, css="words"),
-    )
-
-
-def _lineage(coreset: Coreset) -> list[tuple[str, str]]:
-    """How often it was updated and merged, and from what."""
-    kinds = [step.kind for step in steps_of(coreset)]
-    numbers = {kind: kinds.count(kind) for kind in ("update", "merge")}
-    if not any(numbers.values()):
-        return []
-    words = " and ".join(
-        f"{number} {kind}{'s' * (number > 1)}" for kind, number in numbers.items() if number
-    )
-    sources = [source.name for source in coreset.sources]
-    names = " … ".join(dict.fromkeys([*sources[:1], *sources[-1:]]))
-    kept = "" if coreset.reserve is None else f", with {coreset.reserve.size:,} rows in reserve"
-    return [("came about", f"from {words}{kept}"), ("sources", f"{len(sources)}: {names}")]
-
-
-def _call(coreset: Coreset) -> str:
-    """The call that built it: what was asked for, which is not what came out."""
-    known = coreset.provenance
-    steps = steps_of(coreset)
-    if steps[-1].kind in ("update", "merge"):
-        given = "coreset, new_rows" if steps[-1].kind == "update" else "coresets"
-        return (
-            f"coreset = {steps[-1].kind}({given}, size={coreset.size}, "
-            f"seed={known.get('seed', 0)})  # {coreset.reason}"
-        )
-    asked: dict[str, Any] = known.get("asked") or {"size": coreset.size}
-    arguments = [f"{name}={value!r}" for name, value in asked.items()]
-    arguments += [f"method={known['method']}"] if known.get("method") else []
-    arguments.append(f"seed={known.get('seed', 0)}")
-    one = "build_path" if "sizes" in asked else "build"
-    pick = f"  # the one of {coreset.size} rows" if "sizes" in asked else ""
-    return f"coreset = {one}(model, data, {', '.join(arguments)}){pick}  # {coreset.reason}"
-
-
-def _model(model: Any) -> str:
-    """The model and what it was made with."""
-    config = getattr(model, "config", None)
-    if config is None:
-        return repr(model)
-    entries = (f"{name}={value!r}" for name, value in config().items() if name != "names")
-    text = f"{type(model).__name__}({', '.join(entries)})"
-    return text if len(text) <= 2000 else text[:2000] + "…"
