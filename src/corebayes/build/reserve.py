@@ -45,6 +45,9 @@ LARGEST_SHARE = 0.5
 # Random rows to choose from for each one that is kept. The fewer there are, the more alike the
 # weights, and the less is missed in degrees that were not matched.
 POOL_ROWS_A_POINT = 4
+# Numbers of an element, d^order, beyond which nobody who did not ask pays for a degree; and flops
+# of a pass that nobody notices, a few tenths of a second.
+FEW_NUMBERS, NEXT_TO_NOTHING = 1000, 1e9
 
 
 def default_reserve(problem: Problem, size: int) -> int:
@@ -75,8 +78,9 @@ def with_reserve(
     """The coreset with a reserve of `asked` rows, the default number for None.
 
     Without one when it was interrupted or out of time, or none finer is found. Cost: of a default
-    a pursuit of so many rows and no pass: where the build itself has seen no degree beyond the
-    second there is none; if it was asked for, one pass of N·d³ flops for a GLM, a few passes else.
+    a pursuit of so many rows, and one pass of N·d³ flops only if that is next to nothing: else,
+    where the build itself has seen no degree beyond the second, there is none. If it was asked
+    for, one pass of N·d³ flops for a GLM, a few passes else.
     """
     if coreset.reason == "interrupted" or coreset.indices.min(initial=0) < 0:
         return coreset
@@ -85,7 +89,7 @@ def with_reserve(
     if size <= coreset.size or run.limit.is_over():
         return coreset
     seen = _last_look(run)
-    if asked is None and seen is None:
+    if asked is None and seen is None and _pass_flops(problem) > NEXT_TO_NOTHING:
         return coreset
     finer = Run(
         problem,
@@ -99,7 +103,9 @@ def with_reserve(
     folder = None if checkpoint is None else Path(checkpoint) / "reserve"
     try:
         with finer.recorded(folder, [size]), run.problem.data.stage("reserve"):
-            points = _found(finer, run.rest, coreset.points, size, None if asked else seen)
+            cheap = asked is not None or _pass_flops(problem) <= NEXT_TO_NOTHING
+            numbers = MAX_NUMBERS if asked else FEW_NUMBERS
+            points = _found(finer, run.rest, coreset.points, size, numbers, None if cheap else seen)
     except BaseException as error:
         # The coreset itself is there, and nobody waits for what is beside it.
         if not (is_interrupt(error) or isinstance(error, OutOfTimeError)):
@@ -117,6 +123,11 @@ def with_reserve(
     return replace(coreset, reserve=points.take(np.argsort(points.indices)))
 
 
+def _pass_flops(problem: Problem) -> float:
+    """Of the third degree."""
+    return problem.data.num_rows * float(problem.model.dim) ** 3
+
+
 def _last_look(run: Run) -> Look | None:
     """What the build saw last, if that goes beyond the second degree."""
     answers: tuple[Look, ...] = getattr(run.state, "answers", ())
@@ -126,7 +137,12 @@ def _last_look(run: Run) -> Look | None:
 
 
 def _found(
-    run: Run, rest: Rest | None, points: WeightedPoints, size: int, seen: Look | None
+    run: Run,
+    rest: Rest | None,
+    points: WeightedPoints,
+    size: int,
+    numbers: int,
+    seen: Look | None,
 ) -> WeightedPoints | None:
     """Of a GLM in one go, beside the rows that are kept whole; else by a construction."""
     if not is_plain(run.problem):
@@ -139,7 +155,7 @@ def _found(
         problem.data.log = run.problem.data.log
         points, size = rest.apart(points), size - rest.kept.size
     if seen is None:
-        order = highest_order(problem, size, partly=True)
+        order = highest_order(problem, size, partly=True, numbers=numbers)
         found = matched(run.rng, problem, points, size, order)
     else:
         found = _selected(run.rng, problem, points, size, seen.space, seen.total)
