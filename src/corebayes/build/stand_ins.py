@@ -25,8 +25,9 @@ from corebayes.tangent.monte_carlo import MonteCarloSpace
 from corebayes.types import Array, Block, Points, WeightedPoints
 from corebayes.weights.pursuit import orthogonal_pursuit
 
-# Rows of a level that is kept whole if there is room, whether its rows agree or not.
-WHOLE = 32
+# Rows of a level that is kept whole if there is room, whether its rows agree or not; and where
+# nobody said how many rows there may be, so that they are to be few.
+WHOLE, WHOLE_OF_OPEN = 32, 8
 # Rows that may stand for a level, and the nats at which they do.
 FEWEST, MOST, ENOUGH = 3, 10, 1e-6
 # Draws at which they are matched.
@@ -34,7 +35,7 @@ NUM_DRAWS = 500
 
 
 def in_coreset(
-    problem: Problem, rare: RareLevels, most: int
+    problem: Problem, rare: RareLevels, most: int, *, is_open: bool = False
 ) -> list[tuple[Points, WeightedPoints]]:
     """Levels, and what a coreset has of each: as many as can be with `most` rows together.
 
@@ -50,7 +51,7 @@ def in_coreset(
     found = [
         (level, min(fewer[number] or own, own, key=lambda one: one.size))
         for number, (level, own) in enumerate(whole)
-        if fewer[number] is not None or own.size <= WHOLE
+        if fewer[number] is not None or own.size <= largest
     ]
     found.sort(key=lambda pair: pair[1].size)
     together = np.cumsum([points.size for _, points in found])
