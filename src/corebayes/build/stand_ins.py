@@ -42,10 +42,9 @@ def in_coreset(
     Cost: densities of some thousand rows at a thousand draws, where not all levels are kept whole.
     """
     whole = [(level, level.weighted(level.rows.multiplicity())) for level in rare.levels]
-    if (
-        sum(level.indices.size for level in rare.levels) <= most
-        and len(whole[-1][0].indices) <= WHOLE
-    ):
+    largest = WHOLE_OF_OPEN if is_open else WHOLE
+    sizes = [own.size for _, own in whole]
+    if sum(sizes) <= most and max(sizes) <= largest:
         return whole
     fewer = _stand_ins(problem, rare.levels)
     found = [
