@@ -1,0 +1,89 @@
+"""A subsample with what it misses of all rows added."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import corebayes as cb
+from corebayes.constructions.annealed.surrogate import Surrogate, foreseen
+from corebayes.tangent.gaussian import gaussian_kl
+from corebayes.tangent.hermite import Hermite
+from corebayes.types import Block, Gaussian
+from tests.problems import coins
+
+NAMES = ("one", "x", "z")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return cb.LogisticRegression(prior=cb.Normal(0, 3)).with_names(NAMES)
+
+
+def rows(num_rows: int, seed: int = 0, spread: float = 1.0) -> Block:
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(num_rows), rng.gamma(2.0, spread, (num_rows, 2))])
+    y = coins(rng, X @ [0.5, 0.7, 0.2] - 2.0)
+    return Block({"X": X, "y": y.astype(float)})
+
+
+def counted(block: Block, times: float) -> Block:
+    return Block(block.fields, np.full(len(block), times))
+
+
+def closest(geometry: Hermite, model, at: Gaussian, block: Block) -> Gaussian:
+    for _ in range(30):
+        space = geometry.at(model, at)
+        at, _ = space.newton(space.total(block))
+    return at
+
+
+def test_it_is_all_rows_where_it_was_made_and_the_quadratic_is_right_elsewhere(model):
+    everything, some = rows(4000), counted(rows(50, seed=1), 80.0)
+    geometry = Hermite(order=2)
+    there = Gaussian(np.array([-1.0, 0.4, 0.3]), np.diag([0.1, 0.2, 0.05]))
+    space = geometry.at(model, there)
+    surrogate = Surrogate.of(space, space.total(everything), some)
+    np.testing.assert_allclose(
+        surrogate.total(space).element, space.total(everything).element, atol=1e-8
+    )
+    # Elsewhere the quadratic has the mean, gradient and Hessian of its own formula.
+    factor = np.array([[0.2, 0.0, 0.0], [0.1, 0.3, 0.0], [-0.1, 0.05, 0.1]])
+    other = geometry.at(model, Gaussian(np.array([0.2, -0.3, 0.9]), factor))
+    added = surrogate.total(other).element - other.total(some).element
+    away = other.location - space.location
+    np.testing.assert_allclose(
+        added[:3], factor.T @ (surrogate.gradient + surrogate.hessian @ away), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        np.sqrt(2.0) * added[3:].reshape(3, 3), factor.T @ surrogate.hessian @ factor, rtol=1e-8
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_foreseen_is_closer_than_a_plain_step_and_off_by_what_it_says(model, seed):
+    everything = rows(60_000, seed)
+    some = everything.take(np.random.default_rng(seed).choice(60_000, 1500, replace=False))
+    some, geometry = counted(some, 40.0), Hermite(order=2)
+    start = Gaussian(np.zeros(3), 0.01 * np.eye(3))
+    first = geometry.at(model, closest(geometry, model, start, some))
+    total = first.total(everything)
+    end = closest(geometry, model, first.gaussian, everything)
+    found, off = foreseen(geometry, first, total, some)
+    plain = first.newton(total)[0]
+    assert gaussian_kl(found, end) < 0.3 * gaussian_kl(plain, end)
+    assert gaussian_kl(found, end) < 20.0 * off < 1.0
+
+
+def test_a_subsample_without_the_rows_that_matter_foresees_nothing(model):
+    everything = rows(20_000)
+    far = Block({"X": np.tile([1.0, 300.0, 0.0], (40, 1)), "y": np.zeros(40)})
+    some = counted(everything.take(slice(0, 1000)), 20.0)
+    geometry = Hermite(order=2)
+    start = Gaussian(np.zeros(3), 0.01 * np.eye(3))
+    first = geometry.at(model, closest(geometry, model, start, some))
+    total = first.total(everything.append(far))
+    found, off = foreseen(geometry, first, total, some)
+    plain = first.newton(total)[0]
+    assert off == float("inf")
+    np.testing.assert_array_equal(found.mean, plain.mean)
