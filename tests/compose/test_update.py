@@ -29,9 +29,10 @@ def grown(first):
 
 
 def test_the_posterior_is_that_of_all_nights(grown):
-    one = cb.build(MODEL, NIGHTS, size=12, seed=0)
+    # Single builds of so few rows differ by a factor of twenty from seed to seed.
+    ones = [kl(cb.build(MODEL, NIGHTS, size=12, seed=seed), NIGHTS) for seed in range(5)]
     assert grown.size <= 12 and grown.num_rows == grown.total_count == 30_000
-    assert kl(grown, NIGHTS) < 3 * kl(one, NIGHTS) + 1e-6
+    assert kl(grown, NIGHTS) < 3 * np.median(ones)
     assert cb.certify(grown, NIGHTS).certified
 
 
