@@ -38,15 +38,16 @@ from corebayes.weights.pursuit import orthogonal_pursuit
 # Rows of the reserve for each row of the coreset, and the least and the most that a default asks
 # for: few cost next to nothing.
 RESERVE, LEAST_RESERVE, MOST_RESERVE = 3, 60, 1500
-# Numbers of the third degree that a default matches all of, whatever the size: ten coefficients.
-FEW_CUBICS = 300
+# Numbers that a default matches all of, whatever the size: the third degree of ten coefficients,
+# the fourth of six.
+FEW_MATCHED = 300
 # A default keeps no more than this share of the rows: a reserve is a summary too.
 LARGEST_SHARE = 0.5
 # Random rows to choose from for each one that is kept. The fewer there are, the more alike the
 # weights, and the less is missed in degrees that were not matched.
 POOL_ROWS_A_POINT = 4
 # Numbers of an element, d^order, beyond which nobody who did not ask pays for a degree.
-FEW_NUMBERS = 1000
+FEW_NUMBERS = 1500
 
 
 def default_reserve(problem: Problem, size: int) -> int:
@@ -63,9 +64,9 @@ def default_reserve(problem: Problem, size: int) -> int:
 
 def usual_reserve(model: Model, size: int, times: int = RESERVE) -> int:
     """So many times `size` rows; no fewer than cost next to nothing or match all quadratics, or
-    the third degree where that is of few numbers; and no more than are many."""
-    quadratics, cubics = (comb(model.dim + degree, degree) for degree in (2, 3))
-    matched = cubics if cubics <= FEW_CUBICS else quadratics
+    the third or fourth degree where that is of few numbers; and no more than are many."""
+    quadratics, *higher = (comb(model.dim + degree, degree) for degree in (2, 3, 4))
+    matched = max([quadratics, *(number for number in higher if number <= FEW_MATCHED)])
     least = max(times * size, LEAST_RESERVE, matched if isinstance(model, GLM) else 0)
     return min(least, max(MOST_RESERVE, size))
 
