@@ -45,6 +45,9 @@ class Case:
     levels: Callable[[np.ndarray], np.ndarray] | None = None
     """Functions of the parameters (S, d) that are ranked too, where rows say more of these."""
 
+    uneven: Callable[[Any], np.ndarray] | None = None
+    """What weights are uneven in, of a block; None for chance, which many rows average out."""
+
     def ranked(self, draws: np.ndarray) -> np.ndarray:
         return draws if self.levels is None else np.hstack([draws, self.levels(draws)])
 
@@ -116,8 +119,18 @@ def hierarchical() -> Case:
         names=("mu", "log_tau", *(f"eta[{k}]" for k in range(GROUPS))),
     )
     return Case(
-        model, simulate, None, lambda draws: draws[:, :1] + np.exp(draws[:, 1:2]) * draws[:, 2:]
+        model,
+        simulate,
+        None,
+        lambda draws: draws[:, :1] + np.exp(draws[:, 1:2]) * draws[:, 2:],
+        high_and_low,
     )
+
+
+def high_and_low(block: Any) -> np.ndarray:
+    """y above or below what its group has on average, in deviations: levels are then too high."""
+    group = block["group"].astype(int)
+    return block["y"] - (np.bincount(group, block["y"]) / np.bincount(group))[group]
 
 
 PRIOR = cb.Normal(0.0, 0.7)
@@ -137,9 +150,11 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def spoil(rng: np.random.Generator, coreset: Any, full: Any) -> Any:
+def spoil(rng: np.random.Generator, case: Case, coreset: Any, full: Any) -> Any:
     """The coreset with weights so wrong that KL(π_w ‖ π), between Laplace fits, is half a nat."""
     noise = rng.standard_normal(coreset.size)
+    if case.uneven is not None:
+        noise = case.uneven(coreset.rows)
 
     def spoilt(t: float) -> Any:
         return replace(coreset, weights=coreset.weights * (1.0 + 1.5 * t) * np.exp(0.5 * t * noise))
@@ -196,7 +211,7 @@ def replicate(case: Case, seed: int, draws: int = 250) -> dict[str, Any]:
     if case.size is not None:
         good = cb.build(case.model, data, size=case.size, seed=seed)
     full = Laplace().fit(Posterior.of(everything))
-    poor = spoil(rng, good, full)
+    poor = spoil(rng, case, good, full)
     # What `cb.sample` draws from, by the quickest way.
     ours = coreset_draws(rng, Posterior.of(poor), 4 * draws, 4)
     began = time.process_time()
@@ -225,9 +240,17 @@ def uniformity(ranks: np.ndarray) -> float:
 
 def coverage(ranks: np.ndarray) -> float:
     """The share of parameters inside of their central 90 % interval."""
+    return float(_inside(ranks).mean())
+
+
+def coverage_error(ranks: np.ndarray) -> float:
+    """Its standard error; parameters of one replication depend on each other."""
+    return float(_inside(ranks).mean(axis=1).std() / np.sqrt(len(ranks)))
+
+
+def _inside(ranks: np.ndarray) -> np.ndarray:
     margin = 0.5 * (1.0 - COVERED) * (NUM_RANKED + 1)
-    inside = np.clip(np.minimum(ranks + 1.0, NUM_RANKED + 1.0 - ranks) - margin, 0.0, 1.0)
-    return float(inside.mean())
+    return np.clip(np.minimum(ranks + 1.0, NUM_RANKED + 1.0 - ranks) - margin, 0.0, 1.0)
 
 
 def main() -> None:
@@ -249,7 +272,10 @@ def main() -> None:
             continue
         for draws in ("sample", "correct"):
             ranks = np.stack([one[draws] for one in found])
-            print(f"{name:<13} {draws:<8} {uniformity(ranks):>10.2g} {coverage(ranks):>11.1%}")
+            print(
+                f"{name:<13} {draws:<8} {uniformity(ranks):>10.2g} {coverage(ranks):>11.1%} "
+                f"± {coverage_error(ranks):.1%}"
+            )
         mean = {
             key: np.mean([one[key] for one in found])
             for key in ("kl", "acceptance", "num_passes", "evaluations", "correcting", "seconds")

@@ -30,7 +30,7 @@ def built(table, formula="late ~ x + (1 | g)", size=60, **options):
 
 
 def kl(coreset, data):
-    return cb.certify(coreset, data, draws=400, seed=5, tol=0.1).reverse_kl.value
+    return cb.certify(coreset, data, draws=1000, seed=5, tol=0.1).reverse_kl.value
 
 
 @pytest.fixture(scope="module")

@@ -82,7 +82,7 @@ def test_log_density_is_that_of_all_rows(case):
 
 def test_the_local_kernel_draws_the_same(case, monkeypatch):
     data, coreset, grid = case
-    monkeypatch.setattr(exact_chains, "covering", lambda *_: None)
+    monkeypatch.setattr(exact_chains, "covering_all", lambda *_: None)
     found = cb.correct(spoilt(coreset, 1.3, 0.1), data, draws=600, chains=4, seed=1)
     assert "hit and run" in found.posterior.attrs["sampler"]
     agrees(found, grid)

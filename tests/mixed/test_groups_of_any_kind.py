@@ -139,6 +139,16 @@ def test_bad_group_columns_are_sentences(frame):
         built(small.assign(g=small["x"]))
 
 
+@pytest.mark.parametrize("formula", ["y ~ x + (1|g)", "y ~ x + (1 + x|g)"])
+def test_a_group_column_with_one_level(frame, formula):
+    """Nothing tells its effects from the coefficients: with τ free that is a funnel."""
+    few = frame.iloc[:5_000].assign(g="all")
+    model, data = cb.from_formula(formula, few, family="logistic")
+    coreset = cb.build(model, data, size=12, progress=False)
+    found = cb.certify(coreset, data)
+    assert found.certified and found.num_divergences == 0
+
+
 def test_groups_of_one_row_each_beside_large_ones():
     """Half of the groups have a single row: their effects are the prior's, but for that row."""
     rng = np.random.default_rng(8)

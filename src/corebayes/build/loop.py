@@ -32,7 +32,8 @@ from corebayes.build.groups import (
 )
 from corebayes.build.need import say_if_doubtful
 from corebayes.build.reserve import with_reserve
-from corebayes.build.run import Run, Tolerance, starting_points
+from corebayes.build.run import Run, starting_points
+from corebayes.build.tolerance import Tolerance
 from corebayes.build.variants import serving
 from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction

@@ -11,6 +11,7 @@ so eigenvalues of one are the directions v of the coefficients that no other row
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,10 +23,11 @@ from corebayes.models.fewer_columns import Regression, design_of, droppable
 from corebayes.problem import Problem
 from corebayes.scan.passes import rows_of_width
 from corebayes.scan.query import Added
-from corebayes.types import Array, Block, Indices
+from corebayes.types import Array, Block, Indices, Points
 
-# Rows of a level that are few: more say enough for a posterior that is close to a Gaussian.
-FEW = 32
+# Rows of a level that are few: more say enough for a posterior that is close to a Gaussian, even
+# where they all agree. And the leverage, in units of that of all rows, from which it is high.
+FEW, USUAL = 200, 2.0
 # Rows that show whether there are such levels; up to so many they are all looked at.
 LOOKED_AT = 20_000
 # The leverage in a sample from which a level may have few rows: there are ten of it there.
@@ -35,15 +37,6 @@ MOST_HIGH = 2_000
 # Eigenvalues of XᵀX, of columns of length one, that are zero; and how far from one, or from zero,
 # rounding leaves what is.
 DEPENDENT, EXACT = 1e-10, 1e-6
-
-
-class Rare(NamedTuple):
-    """Rows that alone see some directions of the coefficients."""
-
-    numbers: Indices
-    """Sorted."""
-    columns: Indices
-    """As many columns of X as there are directions, without which the other rows lose nothing."""
 
 
 class Whitening(NamedTuple):
@@ -105,6 +98,7 @@ class HighRows:
 
     model: Regression
     whitening: Whitening
+    least: float
 
     @property
     def block_rows(self) -> int:
@@ -113,7 +107,7 @@ class HighRows:
     def answer(self, block: Block, numbers: Indices) -> High:
         seen = _counted(self.model, block) @ self.whitening.matrix
         leverages = np.vecdot(seen, seen)
-        high = np.flatnonzero(leverages > 1.0 / (FEW + 1))
+        high = np.flatnonzero(leverages > self.least)
         return High(numbers[high], leverages[high]).highest()
 
     def merge(self, first: High, second: High) -> High:
@@ -129,53 +123,75 @@ def _counted(model: Regression, block: Block) -> Array:
     return design if block.counts is None else design * (block.counts > 0.0)[:, None]
 
 
-def rare_rows(problem: Problem, model: Regression, most: int) -> Rare | None:
-    """Whole levels of few rows, the rarest first, of at most so many rows together.
+class RareLevels(NamedTuple):
+    """Rows that alone see some directions of the coefficients, level by level."""
+
+    levels: tuple[Points, ...]
+    """The rarest first."""
+    model: Regression
+    whitening: Whitening
+
+    def columns(self, chosen: Sequence[Points]) -> Indices | None:
+        """As many columns of X as there are directions that only these levels see, without which
+        the other rows lose nothing; None where there are no such columns."""
+        seen = np.vstack([_counted(self.model, one.rows) for one in chosen])
+        directions = self.whitening.matrix @ _unseen_elsewhere(seen @ self.whitening.matrix)
+        return _columns(directions * self.whitening.norms[:, None], droppable(self.model))
+
+
+def rare_levels(problem: Problem, model: Regression) -> RareLevels | None:
+    """Levels of few rows; None where there are none.
 
     Cost: a look at some rows; two passes where these show that there may be any.
     """
     data = problem.data
     whole = data.num_rows <= LOOKED_AT
-    fixed = np.random.default_rng(data.num_rows)
-    some = np.arange(data.num_rows) if whole else data.some(fixed, LOOKED_AT)
+    some = looked_at(problem)
     rows = data.take(some)
+    # Rows of the usual leverage are of no rare level.
+    least = max(1.0 / (FEW + 1), USUAL * droppable(model).size / data.num_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         (gram,) = Products(model).answer(rows, some)
         whitening = Whitening.of(gram)
         if whitening is None:
             return None
-        high = HighRows(model, whitening).answer(rows, some)
+        high = HighRows(model, whitening, least).answer(rows, some)
         if not whole:
             if whitening.is_whole and high.leverages.max(initial=0.0) < SUSPICIOUS:
                 return None
             whitening = Whitening.of(problem.ask(Products(model))[0])
             if whitening is None:
                 return None
-            high = problem.ask(HighRows(model, whitening))
+            high = problem.ask(HighRows(model, whitening, least))
     if high.numbers.size == 0:
         return None
     numbers = np.sort(high.numbers)
-    return _chosen(model, whitening, numbers, data.take(numbers), most)
+    rows = data.take(numbers)
+    levels = _levels(_counted(model, rows) @ whitening.matrix)
+    if not levels:
+        return None
+    points = Points(numbers, rows)
+    return RareLevels(tuple(points.take(level) for level in levels), model, whitening)
 
 
-def _chosen(
-    model: Regression, whitening: Whitening, numbers: Indices, rows: Block, most: int
-) -> Rare | None:
-    seen = _counted(model, rows) @ whitening.matrix
+def looked_at(problem: Problem) -> Indices:
+    """Random rows, the same always; all of them if they are few."""
+    data = problem.data
+    if data.num_rows <= LOOKED_AT:
+        return np.arange(data.num_rows)
+    return data.some(np.random.default_rng(data.num_rows), LOOKED_AT)
+
+
+def _levels(seen: Array) -> list[Indices]:
+    """Positions of the rows of each level, the rarest first."""
     touched = seen @ _unseen_elsewhere(seen)
     if touched.shape[1] == 0:
-        return None
+        return []
     # Rows belong together where one direction has both.
     linked = np.abs(touched @ touched.T) > EXACT
     own = np.flatnonzero(np.diagonal(linked))
-    _, labels = connected_components(linked[np.ix_(own, own)], directed=False)
-    sizes = np.bincount(labels)
-    order = np.argsort(sizes, kind="stable")
-    fitting = order[np.cumsum(sizes[order]) <= most]
-    kept = own[np.isin(labels, fitting)]
-    directions = whitening.matrix @ _unseen_elsewhere(seen[kept])
-    columns = _columns(directions * whitening.norms[:, None], droppable(model))
-    return None if columns is None or kept.size == 0 else Rare(numbers[kept], columns)
+    number, labels = connected_components(linked[np.ix_(own, own)], directed=False)
+    return sorted((own[labels == label] for label in range(number)), key=len)
 
 
 def _unseen_elsewhere(seen: Array) -> Array:

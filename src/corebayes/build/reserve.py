@@ -21,7 +21,8 @@ import numpy as np
 
 from corebayes.build.around import FINE
 from corebayes.build.rest import Rest
-from corebayes.build.run import Run, Tolerance
+from corebayes.build.run import Run
+from corebayes.build.tolerance import Tolerance
 from corebayes.constructions import AnnealedSparseVI
 from corebayes.coreset import Coreset
 from corebayes.deadline import OutOfTimeError

@@ -2,8 +2,8 @@
 
 The coefficient of a level with a handful of rows has a posterior of any shape: as wide as its prior
 on one side where they all agree. No Gaussian is near it, and no other row can stand for theirs. So
-they are kept as they are, with the weight that they have in the data. The other rows do not touch
-what only they see, and so
+they are kept as they are, with the weight that they have in the data; of levels too large for that
+a few rows stand for all (`stand_ins`). The other rows do not touch what only they see, and so
 
     r = Σ_n (c_n − w_n) f_n   over the rest
 
@@ -15,11 +15,13 @@ the kept rows are the same in both, but for the little that they say about the o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from corebayes.build.rare import rare_rows
+from corebayes.build.rare import rare_levels
+from corebayes.build.stand_ins import in_coreset
 from corebayes.constructions import AnnealedSparseVI, Construction, GroupedPursuit
 from corebayes.data.narrowed import Narrowed, Narrowing
 from corebayes.models.fewer_columns import with_columns
@@ -29,11 +31,11 @@ from corebayes.problem import Problem
 from corebayes.rows import Rows
 from corebayes.samplers.exact import is_conjugate
 from corebayes.scan.meter import Meter
-from corebayes.types import Points, WeightedPoints
+from corebayes.types import Indices, Points, WeightedPoints
 
-# The share of the coreset, and of all rows, that kept rows may have: what they say about the other
-# coefficients is not seen by the construction.
-OF_THE_SIZE, OF_ALL_ROWS = 0.5, 0.1
+# The share of the coreset that kept rows may have; and one in so many of all rows, since what they
+# say about the other coefficients is not seen by the construction.
+OF_THE_SIZE, MANY = 0.5, 10
 # Kept rows at most where the size is open.
 OPEN = 200
 
@@ -44,7 +46,9 @@ class Rest:
 
     whole: Problem
     kept: WeightedPoints
-    """At the weights that they have in the data."""
+    """At the weights that they have in the data, or have for others of their level."""
+    levels: Indices
+    """The numbers of all rows of their levels, sorted."""
     problem: Problem
     """The rest, without the columns that only the kept rows see."""
 
@@ -55,7 +59,7 @@ class Rest:
 
     def apart(self, points: WeightedPoints) -> WeightedPoints:
         """Those of the points that are of the rest, as the construction sees them."""
-        others = points.take(np.flatnonzero(~np.isin(points.indices, self.kept.indices)))
+        others = points.take(np.flatnonzero(~np.isin(points.indices, self.levels)))
         rows = self.problem.data.take(others.indices)
         return Points(others.indices, rows).weighted(others.weights)
 
@@ -72,16 +76,20 @@ def rest_of(problem: Problem, method: Construction, size: int | None) -> Rest | 
         return None
     data = problem.data
     wanted = OPEN if size is None else int(OF_THE_SIZE * size)
-    rare = rare_rows(problem, model, min(wanted, int(OF_ALL_ROWS * data.num_rows)))
+    rare = rare_levels(problem, model)
     if rare is None:
         return None
-    kept = problem.points(rare.numbers)
-    width = data.template.X.shape[1]
-    columns = tuple(place for place in range(width) if place not in rare.columns)
-    table: Any = Narrowed(
-        table=data.table, narrowing=Narrowing(columns=columns), apart=rare.numbers
-    )
+    most = min(wanted, data.num_rows // MANY)
+    found = in_coreset(problem, rare, most, is_open=size is None)
+    dropped = rare.columns([level for level, _ in found]) if found else None
+    if dropped is None:
+        return None
+    apart = np.sort(np.concatenate([level.indices for level, _ in found]))
+    columns = tuple(place for place in range(data.template.X.shape[1]) if place not in dropped)
+    table: Any = Narrowed(table=data.table, narrowing=Narrowing(columns=columns), apart=apart)
     rows = Rows(table, executor=data.executor, memory=data.budget)
     rows.meter, rows.log = Meter(parent=data.meter), data.log
     left = Problem(with_columns(model, columns), rows)
-    return Rest(problem, kept.at(kept.rows.multiplicity()), left)
+    return Rest(
+        problem, reduce(WeightedPoints.append, (points for _, points in found)), apart, left
+    )

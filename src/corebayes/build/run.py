@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.build.rest import Rest, rest_of
-from corebayes.certify.measure import measure
+from corebayes.build.tolerance import Tolerance
 from corebayes.certify.same_data import check_same_data
 from corebayes.checkpoint import open_journal, run_identity
 from corebayes.constructions import Construction, Info
-from corebayes.coreset import Coreset, nearer
-from corebayes.data.warn import ModeWarning, TimeWarning, ToleranceWarning, warn
+from corebayes.coreset import Coreset
+from corebayes.data.warn import ModeWarning, TimeWarning, warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.prior_table import statement_of
 from corebayes.models.units import as_units
@@ -161,11 +161,17 @@ class Run:
             seed=self.seed,
         )
 
+    @property
+    def _beside(self) -> str:
+        """What a construction does not know of its coreset."""
+        return "" if self.rest is None else f"; beside {self.rest.kept.size} of rare levels"
+
     def _say_kept(self, rest: Rest) -> None:
         number, columns = rest.kept.size, self.problem.model.dim - rest.problem.model.dim
         say(
             "kept",
-            f"{number} rows alone tell {columns} parameters (rare levels): they are kept whole",
+            f"{number} rows are there from the first: of rare levels, which alone tell {columns} "
+            "parameters",
             rows=number,
             parameters=columns,
         )
@@ -190,7 +196,7 @@ class Run:
                 if tolerance.holds(self, info, last=info.done is not None):
                     return tolerance.reason(self.size)
                 if info.done is not None:
-                    return info.done
+                    return info.done + self._beside
                 if self.limit.is_over():
                     return self.limit.reason
         except OutOfTimeError:
@@ -209,6 +215,10 @@ class Run:
         random rows for chosen ones."""
         if self.warning is not None:
             warn(self.warning, ModeWarning if self.trace else TimeWarning)
+
+    def present(self) -> Coreset:
+        """The coreset of the points that there are now."""
+        return self.coreset(self.points, "")
 
     def coreset(self, points: WeightedPoints, reason: str) -> Coreset:
         """The coreset of these points, in the order of the data."""
@@ -262,61 +272,6 @@ class Run:
             **data.meter.to_dict(),
             **learned,
         }
-
-
-@dataclass
-class Tolerance:
-    """Asks for certificates when the construction's own KL is low enough, and not too often."""
-
-    tol: float | None
-    next_size: int = 1
-    reached: bool = False
-
-    def holds(self, run: Run, info: Info, *, last: bool = False) -> bool:
-        """Whether two certificates, each on fresh draws, say so; the `last` step is always asked,
-        since its weights may be others at the same size."""
-        size = run.size
-        if self.tol is None or info.kl is None or info.kl.value > self.tol:
-            return False
-        if size < self.next_size and not last:
-            return False
-        self.next_size = size + max(1, size // 10)
-        self.reached = self._certified(run) and self._certified(run)
-        return self.reached
-
-    def warn_unless_reached(self, coreset: Coreset) -> None:
-        """Nobody should take what stopped early for what was asked for."""
-        if self.tol is None or self.reached or coreset.reason == "interrupted":
-            return
-        warn(
-            f"tol={self.tol:g} was not reached: the {coreset.size:,} rows are not certified at it "
-            f"(stopped: {coreset.reason}). certify measures how far they are; "
-            + (
-                "give build more rows or time"
-                if coreset.size < coreset.num_rows
-                else nearer(coreset)
-            )
-            + ", or take a larger tol",
-            ToleranceWarning,
-        )
-
-    def reason(self, size: int) -> str:
-        if self.limited:
-            return (
-                f"measured KL(π_w ‖ π) ≤ {self.tol:g} around the modes that were found, twice, "
-                f"with {size} rows"
-            )
-        return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} rows"
-
-    def _certified(self, run: Run) -> bool:
-        assert self.tol is not None
-        rows, seed = run.problem.data, int(run.rng.integers(2**31))
-        with rows.stage("certificates"):
-            coreset = run.coreset(run.points, "")
-            found = measure(coreset, rows, seed=seed, tol=self.tol)
-        # Below what a search for modes can see, around those that were found will do.
-        self.limited = found.fault == "search" and found.upper is not None
-        return found.certified or self.limited
 
 
 def _units(data: Rows) -> dict[str, Any]:

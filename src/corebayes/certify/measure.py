@@ -47,6 +47,8 @@ LEVEL = 0.025
 FIRST, GROWTH, CLEAR = 100, 4, 0.1
 # Draws at most where groups are units.
 GROUP_DRAWS = 1000
+# Parameters from which on draws take longer than passes.
+LARGE = 2_000
 # Draws for what changes about single parameters, and potentials that they may cost.
 MARGINAL_DRAWS, MOST_POTENTIALS = 1_000, 300_000_000
 
@@ -142,7 +144,7 @@ def _measured_with(
         return _of_draws(coreset, rows, drawn, tol, stages(number))
     if is_structured(model):
         # Thousands of parameters have no modes to search; the ratios at NUTS' draws tell.
-        return _of_draws(coreset, rows, _drawn(rng, coreset, draws), tol, stages(draws))
+        return _of_nuts(rng, coreset, rows, draws, tol)
     sources = (one_mode if model.log_concave else several_modes)(rng, coreset, rows)
     modes = sources.num_modes
     if sources.trouble is not None:
@@ -162,6 +164,23 @@ def _measured_with(
         )
     drawn = _drawn(rng, coreset, draws)
     return _of_draws(coreset, rows, drawn, tol, stages(draws), modes, unseen=sources.unseen)
+
+
+def _of_nuts(rng: Rng, coreset: Coreset, rows: Rows, draws: int, tol: float) -> Certificate:
+    """By chains of NUTS: of as many draws as there may be, or where draws take longer than passes
+    of fewer first, and of more where these leave it open."""
+    numbers = stages(draws)
+    ends = [len(numbers)]
+    if coreset.model.dim >= LARGE:
+        ends = [*range(min(2, len(numbers)), len(numbers)), len(numbers)]
+    for end in ends[:-1]:
+        drawn = _drawn(rng, coreset, numbers[end - 1])
+        found = _of_draws(coreset, rows, drawn, tol, numbers[:end], looks=sum(ends))
+        kl = found.reverse_kl
+        if found.certified or (kl is not None and kl.value - 2.0 * kl.standard_error > tol):
+            return found
+    drawn = _drawn(rng, coreset, draws)
+    return _of_draws(coreset, rows, drawn, tol, numbers, looks=sum(ends))
 
 
 def _exact(model: ConjugateModel, coreset: Coreset, rows: Rows, tol: float) -> Certificate:
@@ -191,10 +210,13 @@ def stages(most: int) -> list[int]:
     return numbers
 
 
-def in_stages(evidence: Evidence, numbers: Sequence[int], tol: float) -> tuple[int, Measured]:
-    """What the first stage says whose verdict is clear, or the last, and its number of draws."""
+def in_stages(
+    evidence: Evidence, numbers: Sequence[int], tol: float, looks: int | None = None
+) -> tuple[int, Measured]:
+    """What the first stage says whose verdict is clear, or the last, and its number of draws;
+    `looks` are all stages, where there are others."""
     # Each stage has an even share, and one is for what no correction of finite draws can know.
-    level = LEVEL / (len(numbers) + 1)
+    level = LEVEL / ((looks or len(numbers)) + 1)
     for stage, number in enumerate(numbers[:-1]):
         size, found = _measured(evidence.at_least(number), level, tol)
         certified = found.upper <= (CLEAR * tol if stage == 0 else tol)
@@ -215,6 +237,7 @@ def _of_draws(
     tol: float,
     numbers: Sequence[int],
     num_modes: int | None = None,
+    looks: int | None = None,
     **judging: Any,
 ) -> Certificate:
     """The certificate from the draws of a sampler."""
@@ -228,7 +251,7 @@ def _of_draws(
         size = len(drawn.flat)
         return certificate.withheld(coreset, trouble, "draws", tol, num_draws=size, **about)
     evidence = Chains(coreset, rows, drawn)
-    num_draws, found = in_stages(evidence, numbers, tol)
+    num_draws, found = in_stages(evidence, numbers, tol, looks)
     if not drawn.independent:
         last = evidence.at_least(num_draws).values
         about["max_rhat"] = max(drawn.max_rhat, max_rhat(last))

@@ -27,7 +27,8 @@ from corebayes.arguments import checked_positive, checked_seed, checked_whole
 from corebayes.build.arguments import check_method, checked_size
 from corebayes.build.around import FINE, around_pilot, check_around, check_columns
 from corebayes.build.reserve import MOST_RESERVE, RESERVE, usual_reserve
-from corebayes.build.run import Run, Tolerance
+from corebayes.build.run import Run
+from corebayes.build.tolerance import Tolerance
 from corebayes.certify.measure import measure
 from corebayes.certify.steps import Step, certified_step, moved, passed_steps
 from corebayes.checkpoint import check_folder

@@ -16,9 +16,10 @@ import numpy as np
 
 from corebayes.certify.search import Found
 from corebayes.coreset import Coreset, nearer
-from corebayes.exact.cover import covering, fit_mixture, modes_of
+from corebayes.exact.cover import covering_all, fit_mixture, modes_of
+from corebayes.exact.exactly import Exactly, closed_form
 from corebayes.exact.foresight import learn_foresight
-from corebayes.exact.lost import LostModeError, full_modes, searched
+from corebayes.exact.lost import LostModeError, full_modes, searched, told_apart
 from corebayes.exact.paths import Local, Paths, frame_of
 from corebayes.exact.pool import Pool, num_inner
 from corebayes.exact.residual import Residual
@@ -32,16 +33,12 @@ from corebayes.samplers.independence import Pilot, autocorrelation_time
 from corebayes.samplers.laplace import asked_posterior, fit_or_units
 from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
-from corebayes.samplers.parts import squared_distances
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
-from corebayes.scan.query import Statistics
 from corebayes.types import Array, Indices, Rng
 
 # Steps before the first draw that is kept, and these as a share of the draws.
 LEAST_WARMUP, WARMUP = 10, 0.05
-# Up to this autocorrelation time, and this k̂, moves are good enough not to look for better ones.
-ENOUGH, MAX_PARETO_K = 3.0, 0.7
 # Passes of all attempts together, and of one.
 MAX_PASSES, EACH_PASSES = 130, 60
 LEAST_SHARE = 0.05
@@ -51,39 +48,20 @@ ALIKE = 1.0
 LOOK_STEPS, LOOK_PASSES, FRAME_DRAWS, MEETING_PARTS = 60, 10, 200, 3
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Exactly:
-    """Draws of π and how they were come by."""
-
-    values: Array
-    """(chains, draws, d)."""
-    residuals: Array
-    """r(θ) − r(anchor), (chains, draws)."""
-    accepted: Array
-    """Whether the chain moved, (chains, draws)."""
-    how: str
-    residual: Residual
-    acceptance: float = 1.0
-    pareto_k: float = 0.0
-    """k̂ of π over what was proposed."""
-    proposed: Array = field(default_factory=lambda: np.empty((0, 0)))
-    """Draws of the surrogate whose ratios to π are known, (S, d)."""
-    time: float = 1.0
-    """The autocorrelation time of chains whose moves are independent, in steps."""
-    surrogate: str = "coreset"
-
-    @property
-    def good(self) -> bool:
-        return self.time <= ENOUGH and self.pareto_k <= MAX_PARETO_K
-
-
 def draw_exactly(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int) -> Exactly:
     """Chains of `draws` draws each of the posterior of all rows. Cost: see `corebayes.correct`."""
     if is_conjugate(coreset.model):
-        return _closed_form(rng, coreset, rows, draws, chains)
+        return closed_form(rng, coreset, rows, draws, chains)
     found = searched(rng, coreset, rows)
-    if found is not None and found.lost:
-        return _with_lost_modes(rng, coreset, rows, draws, chains, found)
+    if found is not None:
+        found, never = told_apart(coreset, rows, found)
+        if found.lost:
+            try:
+                return _with_lost_modes(rng, coreset, rows, draws, chains, found)
+            except LostModeError:
+                if never:
+                    raise
+                found = found._replace(ours=[*found.ours, *found.lost], lost=[])
     best: Exactly | None = None
     refused: TooManyPassesError | None = None
     for attempt in _attempts(rng, coreset, rows, draws, chains, found):
@@ -101,25 +79,6 @@ def draw_exactly(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int
     if best is None:
         raise TooManyPassesError(str(refused))
     return best
-
-
-def _closed_form(rng: Rng, coreset: Coreset, rows: Rows, draws: int, chains: int) -> Exactly:
-    model = coreset.model
-    assert is_conjugate(model)
-    fit = model.posterior(rows.ask(Statistics(model)))
-    residual = Residual(coreset, rows, fit.mean, num_passes=1)
-    # How high π is at its mean takes a pass; everywhere else the Gaussian says it.
-    residual.at(fit.mean[None])
-    values, posterior = fit.draw(rng, chains * draws), Posterior.of(coreset)
-    full = -0.5 * squared_distances(fit, values)
-    ours = posterior.log_density(values) - posterior.value(fit.mean)
-    return Exactly(
-        values=values.reshape(chains, draws, -1),
-        residuals=(full - ours).reshape(chains, draws),
-        accepted=np.ones((chains, draws)),
-        how="independent draws in closed form",
-        residual=residual,
-    )
 
 
 def _with_lost_modes(
@@ -141,7 +100,9 @@ def _attempts(
     """Better and better proposals, each made of what the ones before it have seen."""
     posterior = Posterior.of(coreset)
     modes = modes_of(rng, posterior) if found is None else found.ours
-    pilot = covering(rng, posterior, modes)
+    annealed = None if found is None else found.annealed
+    particles = None if annealed is None else annealed.particles
+    pilot = covering_all(rng, posterior, modes, particles)
     if pilot is None:
         yield from _local_attempts(rng, coreset, rows, draws, chains, modes)
         return
@@ -152,10 +113,16 @@ def _attempts(
         if tilt is not None:
             bent = _bent(posterior, tilt)
             again = distinct_modes(find_modes(bent, [mode.fit.mean for mode in modes]))
-            better = covering(rng, bent, again, run.resampled(tilt))
+            better = covering_all(rng, bent, again, run.resampled(tilt))
             if better is not None:
                 yield lambda bent=bent, better=better, tilt=tilt: run.pooled(bent, better, tilt)
-    yield run.around_full_modes
+    if found is None:
+        yield run.around_full_modes
+        return
+    full = full_modes(coreset, rows, found)
+    if full:
+        # One mode would do for its own draws, and never leave it.
+        yield lambda: run.around(full, "modes of all rows")
 
 
 def _bent(posterior: Posterior, tilt: Tilt) -> Tilted:

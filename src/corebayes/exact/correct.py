@@ -10,7 +10,8 @@ import numpy as np
 
 from corebayes.arguments import checked_seed, checked_whole
 from corebayes.coreset import Coreset, nearer
-from corebayes.exact.chains import ENOUGH, Exactly, draw_exactly
+from corebayes.exact.chains import draw_exactly
+from corebayes.exact.exactly import ENOUGH, Exactly
 from corebayes.exact.opening import opened
 from corebayes.exact.smoothed import smoothed_draws
 from corebayes.exact.surrogate import TooManyPassesError

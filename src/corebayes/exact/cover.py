@@ -9,6 +9,7 @@ not be right.
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import logsumexp
 
 from corebayes.deadline import check_time
 from corebayes.samplers.automatic import MOST_PARAMETERS, Automatic
@@ -30,6 +31,8 @@ NUM_CHAINS, NUM_KEPT, NUM_TUNE, TUNE_EACH = 50, 60, 200, 20
 NUM_COMPONENTS, NUM_ITERATIONS = (1, 3, 6), 30
 # The share of the mixture that has heavier tails.
 HEAVY = 0.2
+# A particle is left out where π_w / q is so many times its mean; a larger share is not by chance.
+UNCOVERED, LEFT_OUT = 20.0, 0.01
 
 
 def modes_of(rng: Rng, posterior: Posterior) -> list[Mode]:
@@ -66,6 +69,29 @@ def covering(
             if INDEPENDENCE.covers(other) and (best is None or other.time < best.time):
                 best = other
     return best if best is not None and INDEPENDENCE.covers(best) else None
+
+
+def covering_all(
+    rng: Rng, posterior: Posterior, modes: list[Mode], particles: Array | None
+) -> Pilot | None:
+    """A mixture that also covers where particles of the density lie, if there are any: fresh draws
+    of a mixture never show what it leaves out, and Newton's method passes over plateaus."""
+    pilot = covering(rng, posterior, modes, particles)
+    if pilot is None or particles is None or not _leaves_out(posterior, pilot, particles):
+        return pilot
+    pilot = covering(rng, posterior, [], particles)
+    return None if pilot is None or _leaves_out(posterior, pilot, particles) else pilot
+
+
+def _leaves_out(posterior: Posterior, pilot: Pilot, particles: Array) -> bool:
+    """Whether many particles lie where π_w / q is many times what it is elsewhere."""
+    with np.errstate(all="ignore"):
+        heights = posterior.finite_log_density(particles)
+        logs: Array = heights - pilot.proposal.log_density(particles)
+    # E_w[q / π_w] = 1 / Z, whatever q leaves out
+    log_evidence = np.log(logs.size) - float(logsumexp(-logs))
+    num_out = np.count_nonzero(logs > log_evidence + np.log(UNCOVERED))
+    return bool(num_out > LEFT_OUT * logs.size)
 
 
 def coreset_draws(

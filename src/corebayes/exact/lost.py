@@ -8,15 +8,24 @@ from __future__ import annotations
 import warnings
 from typing import Self
 
+import numpy as np
+
 from corebayes.certify.search import Found, full_mode, search
 from corebayes.coreset import Coreset
 from corebayes.models.structure import is_structured
 from corebayes.rows import Rows
-from corebayes.samplers.mode_search import Mode, distinct_modes
+from corebayes.samplers.mode_search import Mode, distinct_modes, log_volume, shares_of_logs
+from corebayes.samplers.posterior import Posterior
+from corebayes.scan.heights import Heights
 from corebayes.types import Rng
 
 # Modes of π_w from which those of π are climbed to.
-MOST_FULL_FITS = 4
+MOST_FULL_FITS = 12
+# A mode that π has so many times as much of as π_w, draws of π_w do not come to often enough; one
+# with less of the mass than this is not missed.
+MOST_SPARSE, NEGLIGIBLE = 5.0, 1e-4
+# And one that π has so many times as much of they never come to.
+NEVER = 1000.0
 
 
 class LostModeError(ValueError):
@@ -49,6 +58,39 @@ def searched(rng: Rng, coreset: Coreset, rows: Rows) -> Found | None:
             stacklevel=5,
         )
     return found
+
+
+def told_apart(coreset: Coreset, rows: Rows, found: Found) -> tuple[Found, bool]:
+    """What was found, with modes that π_w hardly visits among the lost ones, and no others; and
+    whether there is one that it never visits.
+
+    A mode that π_w has in a thousandth of its mass is as good as lost where π has a tenth there:
+    no draw of a few thousand comes to it, and those elsewhere look perfect. One that Newton's
+    method did not meet from where π_w lies (steps, plateaus) is none where π_w has its share. So
+    of every mode the shares p_k ∝ π_w(θ_k) |Σ_k|^½ and q_k ∝ p_k e^{r(θ_k)} are compared. Cost:
+    one pass of as many potentials a row as there are modes, and fits on all rows of those that
+    π_w has in vain.
+    """
+    modes = [*found.ours, *found.lost]
+    if len(modes) < 2:
+        return found, bool(found.lost)
+    model, places = coreset.model, np.array([mode.fit.mean for mode in modes])
+    with np.errstate(all="ignore"):
+        ours = Posterior.of(coreset).finite_log_density(places)
+        full = rows.ask(Heights(model, places)) + model.log_prior(places)
+    volumes = np.array([log_volume(mode.fit) for mode in modes])
+    have, want = (shares_of_logs(heights + volumes) for heights in (ours, full))
+    sparse = (want > NEGLIGIBLE) & (have * MOST_SPARSE < want)
+    kept = [mode for mode, gone in zip(modes, sparse.tolist(), strict=True) if not gone]
+    lost: list[Mode] = []
+    for place in np.flatnonzero(sparse).tolist():
+        mode: Mode | None = modes[place]
+        if place < len(found.ours):
+            # Where π has it may be some deviations off.
+            mode = full_mode(model, rows, modes[place].fit.mean)
+        lost.extend([] if mode is None else [mode])
+    never = bool(np.any(sparse & (have * NEVER < want)))
+    return found._replace(ours=kept or found.ours, lost=distinct_modes(lost)), never
 
 
 def full_modes(coreset: Coreset, rows: Rows, found: Found) -> list[Mode]:

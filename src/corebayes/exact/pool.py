@@ -18,6 +18,7 @@ import numpy as np
 from corebayes.samplers.independence import log_densities
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Proposal
+from corebayes.samplers.wide import WideProposal
 from corebayes.types import Array, Indices, Rng
 
 # Moves before the first that counts, and the share of pairs that may not have met after a move.
@@ -52,7 +53,7 @@ class Pool:
         cls,
         rng: Rng,
         posterior: Posterior | None,
-        proposal: Proposal,
+        proposal: Proposal | WideProposal,
         chains: int,
         steps: int,
         inner: int = 1,

@@ -45,8 +45,9 @@ from corebayes.types import Array, Block, Data
 
 # Values of η held at once in a sum over rows, 8 MB; a block of a pass is smaller.
 VALUES_AT_ONCE = 1 << 20
-# Fewer values are not worth importing numba for; which code runs depends on the shape alone.
-COMPILED_FROM = 1024
+# Fewer values are not worth importing numba for, most of a second, at the dozen places that fits of
+# a subsample ask for; which code runs depends on the shape alone.
+COMPILED_FROM = 1 << 15
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

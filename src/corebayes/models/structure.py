@@ -56,9 +56,10 @@ class Structure(NamedTuple):
 
     @property
     def main(self) -> int | None:
-        """The term with the most effects, whose groups are fitted one beside the other."""
-        sizes = [term.size for term in self.terms]
-        return int(np.argmax(sizes)) if sizes else None
+        """The term with the most effects, whose groups are fitted one beside the other; None where
+        no term has two groups, since nothing tells effects of one group from coefficients."""
+        sizes = [term.size if term.num_groups > 1 else 0 for term in self.terms]
+        return int(np.argmax(sizes)) if any(sizes) else None
 
     @property
     def num_matched(self) -> int:

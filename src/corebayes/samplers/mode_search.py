@@ -95,8 +95,13 @@ def same_mode(one: Mode, other: Mode) -> bool:
 
 def shares_of(modes: Sequence[Mode]) -> Array:
     """The share of each mode in the mass of all."""
-    masses = np.array([mode.log_mass for mode in modes])
-    shares = np.exp(masses - masses.max())
+    return shares_of_logs(np.array([mode.log_mass for mode in modes]))
+
+
+def shares_of_logs(logs: Array) -> Array:
+    """Shares of what is known by its logarithms; none of what is not finite."""
+    logs = np.where(np.isfinite(logs), logs, -np.inf)
+    shares = np.exp(logs - logs.max())
     return shares / shares.sum()
 
 

@@ -63,7 +63,7 @@ class Direction(NamedTuple):
 class WideProposal:
     """q. Cost of a draw or a density: CELLS potentials of the rows that see each direction."""
 
-    model: Model
+    model: GLM | MixedRegression
     fit: Gaussian
     """At the mode; its factor is (U, V), V before it is turned."""
     turn: Array
@@ -82,6 +82,11 @@ class WideProposal:
     @property
     def _num_narrow(self) -> int:
         return self.dim - len(self.directions)
+
+    def sees(self, rows: Block) -> bool:
+        """Whether one of these rows sees one of the directions, as much as most rows of a level."""
+        wide = self.fit.factor[:, self._num_narrow :] @ self.turn
+        return bool(np.abs(_seen(self.model, rows, wide)).max(initial=0.0) > 0.5)
 
     def draw(self, rng: Generator, number: int) -> Array:
         """Independent draws of q, (number, d)."""

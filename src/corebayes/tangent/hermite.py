@@ -130,7 +130,8 @@ class HermiteSpace(RidgeAlgebra):
         for more in range(1, self.order - known + 1):
             weights = rule.weights * hermite_e.hermeval(rule.nodes, [0.0] * more + [1.0])
             coefficients[:, known + more - 1] = (derivatives[-1] @ weights) * inverse**more
-        return coefficients, self.model.transform(predictor, target) @ rule.weights
+        potentials = self.model.log_density(predictor, target[:, None], predictor)
+        return coefficients, potentials @ rule.weights
 
     def total(self, block: Block) -> Total:
         """Cost: n·d^order flops, and n derivatives and potentials for each node."""

@@ -28,7 +28,14 @@ from corebayes.constructions.annealed.view import Goal, View
 from corebayes.constructions.construction import Info
 from corebayes.models.structure import is_structured
 from corebayes.samplers.high_places import high_places, with_high_modes
-from corebayes.samplers.mode_search import Mode, lies_in, log_volume, modes_of_particles, shares_of
+from corebayes.samplers.mode_search import (
+    Mode,
+    lies_in,
+    log_volume,
+    modes_of_particles,
+    shares_of,
+    shares_of_logs,
+)
 from corebayes.samplers.places import MOST_BUILT_DIM, modes_near, most_fits, spread
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.tempering import Annealed
@@ -227,10 +234,8 @@ def _between(view: View, points: WeightedPoints, modes: list[Mode]) -> Between:
         ours = model.sum_potentials(places, points.rows, points.weights) + model.log_prior(places)
     volumes = np.array([log_volume(mode.fit) for mode in [*modes, *lost]])
     has = np.arange(len(places)) < len(modes)
-    return Between(places, _shares(np.where(has, ours + volumes, -np.inf)), _shares(full + volumes))
-
-
-def _shares(logs: Array) -> Array:
-    logs = np.where(np.isfinite(logs), logs, -np.inf)
-    shares = np.exp(logs - logs.max())
-    return shares / shares.sum()
+    return Between(
+        places,
+        shares_of_logs(np.where(has, ours + volumes, -np.inf)),
+        shares_of_logs(full + volumes),
+    )

@@ -1,0 +1,107 @@
+"""When a coreset is close enough: two certificates, and room for the noise of the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from corebayes.certify.certificate import Certificate
+from corebayes.certify.measure import measure
+from corebayes.constructions import Info
+from corebayes.coreset import Coreset, nearer
+from corebayes.data.warn import ToleranceWarning, warn
+from corebayes.problem import Problem
+from corebayes.types import Rng
+
+# Draws of a certificate at the most, and its standard errors that a build stays below a tolerance.
+DRAWS, SPARE = 4000, 5.0
+
+
+class Underway(Protocol):
+    """A construction on its way; see `run.Run`."""
+
+    problem: Problem
+    rng: Rng
+
+    @property
+    def size(self) -> int: ...
+
+    def present(self) -> Coreset:
+        """The coreset of the points that it has now."""
+        ...
+
+
+@dataclass
+class Tolerance:
+    """Asks for certificates when the construction's own KL is low enough, and not too often."""
+
+    tol: float | None
+    next_size: int = 1
+    reached: bool = False
+
+    def holds(self, run: Underway, info: Info, *, last: bool = False) -> bool:
+        """Whether two certificates, each on fresh draws, say so; the `last` step is always asked,
+        since its weights may be others at the same size."""
+        size = run.size
+        if self.tol is None or info.kl is None or info.kl.value > self.tol:
+            return False
+        if size < self.next_size and not last:
+            return False
+        self.next_size = size + max(1, size // 10)
+        first = self._measured(run)
+        second = self._measured(run) if self._passes(first) else first
+        both = self._passes(first) and self._passes(second)
+        self.reached = both and (last or room([first, second], self.tol))
+        return self.reached
+
+    def warn_unless_reached(self, coreset: Coreset) -> None:
+        """Nobody should take what stopped early for what was asked for."""
+        if self.tol is None or self.reached or coreset.reason == "interrupted":
+            return
+        warn(
+            f"tol={self.tol:g} was not reached: the {coreset.size:,} rows are not certified at it "
+            f"(stopped: {coreset.reason}). certify measures how far they are; "
+            + (
+                "give build more rows or time"
+                if coreset.size < coreset.num_rows
+                else nearer(coreset)
+            )
+            + ", or take a larger tol",
+            ToleranceWarning,
+        )
+
+    def reason(self, size: int) -> str:
+        if self.limited:
+            return (
+                f"measured KL(π_w ‖ π) ≤ {self.tol:g} around the modes that were found, twice, "
+                f"with {size} rows"
+            )
+        return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} rows"
+
+    def _measured(self, run: Underway) -> Certificate:
+        assert self.tol is not None
+        rows, seed = run.problem.data, int(run.rng.integers(2**31))
+        with rows.stage("certificates"):
+            return measure(run.present(), rows, draws=DRAWS, seed=seed, tol=self.tol)
+
+    def _passes(self, found: Certificate) -> bool:
+        # Below what a search for modes can see, around those that were found will do.
+        self.limited = found.fault == "search" and found.upper is not None
+        return found.certified or self.limited
+
+
+def room(found: Sequence[Certificate], tol: float) -> bool:
+    """Whether a certificate on other draws, as many as it takes, will say so too.
+
+    It asks for two standard errors at DRAWS draws; its own noise is another two, and these have
+    one of their own.
+    """
+    values = [one.reverse_kl for one in found if one.reverse_kl is not None]
+    errors = [
+        kl.standard_error * np.sqrt(one.num_draws / DRAWS)
+        for kl, one in zip(values, found, strict=True)
+    ]
+    return float(np.mean([kl.value for kl in values])) + SPARE * float(np.mean(errors)) <= tol
