@@ -168,7 +168,7 @@ def test_a_tolerance_is_reached_and_a_start_goes_on():
     coreset = cb.build(model, rows, tol=0.05, seed=1)
     assert coreset.reason.startswith("certified")
     larger = cb.build(model, rows, size=coreset.size + 20, start=coreset, seed=1)
-    assert np.isin(frame["place"].to_numpy()[larger.indices], list(RARE)).sum() == 34
+    assert set(RARE) <= set(frame["place"].to_numpy()[larger.indices])
     assert cb.certify(larger, rows, seed=3).certified
 
 

@@ -24,6 +24,7 @@ from corebayes.build.rest import Rest
 from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
 from corebayes.constructions import AnnealedSparseVI
+from corebayes.constructions.annealed.look import Look
 from corebayes.coreset import Coreset
 from corebayes.deadline import OutOfTimeError
 from corebayes.models.glm import GLM
@@ -31,39 +32,45 @@ from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
 from corebayes.tangent.default import AFFORDABLE, MAX_NUMBERS, SKEWED_DIM, affordable_cubes
 from corebayes.tangent.geometry import element_of, half_square, random_points
-from corebayes.tangent.hermite import MAX_ORDER, Hermite
-from corebayes.types import Rng, WeightedPoints
+from corebayes.tangent.hermite import MAX_ORDER, Hermite, HermiteSpace
+from corebayes.types import Model, Rng, TangentSpace, Total, WeightedPoints
 from corebayes.watch.interrupts import is_interrupt
 from corebayes.weights.pursuit import orthogonal_pursuit
 
 # Rows of the reserve for each row of the coreset, and the least and the most that a default asks
 # for: few cost next to nothing.
 RESERVE, LEAST_RESERVE, MOST_RESERVE = 3, 60, 1500
+# Numbers that a default matches all of, whatever the size: the third degree of ten coefficients,
+# the fourth of six.
+FEW_MATCHED = 300
 # A default keeps no more than this share of the rows: a reserve is a summary too.
 LARGEST_SHARE = 0.5
 # Random rows to choose from for each one that is kept. The fewer there are, the more alike the
 # weights, and the less is missed in degrees that were not matched.
 POOL_ROWS_A_POINT = 4
-# Numbers of an element, d^order, beyond which nobody who did not ask pays for a degree.
-FEW_NUMBERS = 1000
+# Numbers of an element, d^order, beyond which nobody who did not ask pays for a degree; and flops
+# of a pass that nobody notices, a few tenths of a second.
+FEW_NUMBERS, NEXT_TO_NOTHING = 1500, 1e9
 
 
 def default_reserve(problem: Problem, size: int) -> int:
     """Rows to keep beside `size` of them when nobody says how many; 0 for none.
 
-    Only where a reserve costs little beside the build: a pass of degree 3 without draws, and a
-    pursuit of so many rows. A conjugate model needs none: there is nothing beyond quadratics.
+    A conjugate model needs none: there is nothing beyond quadratics.
     """
     model, data = problem.model, problem.data
     if not is_plain(problem) or model.dim > SKEWED_DIM or not affordable_cubes(problem):
         return 0
-    number = max(usual_reserve(size), comb(model.dim + 2, 2))
-    return min(number, int(LARGEST_SHARE * data.num_rows))
+    return min(usual_reserve(model, size), int(LARGEST_SHARE * data.num_rows))
 
 
-def usual_reserve(size: int, times: int = RESERVE) -> int:
-    """So many times `size` rows, no fewer than cost next to nothing and no more than are many."""
-    return min(max(times * size, LEAST_RESERVE), max(MOST_RESERVE, size))
+def usual_reserve(model: Model, size: int, times: int = RESERVE) -> int:
+    """So many times `size` rows; no fewer than cost next to nothing or match all quadratics, or
+    the third or fourth degree where that is of few numbers; and no more than are many."""
+    quadratics, *higher = (comb(model.dim + degree, degree) for degree in (2, 3, 4))
+    matched = max([quadratics, *(number for number in higher if number <= FEW_MATCHED)])
+    least = max(times * size, LEAST_RESERVE, matched if isinstance(model, GLM) else 0)
+    return min(least, max(MOST_RESERVE, size))
 
 
 def is_plain(problem: Problem) -> bool:
@@ -76,14 +83,19 @@ def with_reserve(
 ) -> Coreset:
     """The coreset with a reserve of `asked` rows, the default number for None.
 
-    Without one when it was interrupted or out of time, or none finer is found. Cost: one pass of
-    N·d³ flops for a GLM, a few passes else.
+    Without one when it was interrupted or out of time, or none finer is found. Cost: of a default
+    a pursuit of so many rows, and one pass of N·d³ flops only if that is next to nothing: else,
+    where the build itself has seen no degree beyond the second, there is none. If it was asked
+    for, one pass of N·d³ flops for a GLM, a few passes else.
     """
     if coreset.reason == "interrupted" or coreset.indices.min(initial=0) < 0:
         return coreset
     problem = replace(run.problem, data=run.problem.data.using())
     size = default_reserve(problem, coreset.size) if asked is None else asked
     if size <= coreset.size or run.limit.is_over():
+        return coreset
+    seen = _last_look(run)
+    if asked is None and seen is None and _pass_flops(problem) > NEXT_TO_NOTHING:
         return coreset
     finer = Run(
         problem,
@@ -97,8 +109,9 @@ def with_reserve(
     folder = None if checkpoint is None else Path(checkpoint) / "reserve"
     try:
         with finer.recorded(folder, [size]), run.problem.data.stage("reserve"):
+            cheap = asked is not None or _pass_flops(problem) <= NEXT_TO_NOTHING
             numbers = MAX_NUMBERS if asked else FEW_NUMBERS
-            points = _found(finer, run.rest, coreset.points, size, numbers)
+            points = _found(finer, run.rest, coreset.points, size, numbers, None if cheap else seen)
     except BaseException as error:
         # The coreset itself is there, and nobody waits for what is beside it.
         if not (is_interrupt(error) or isinstance(error, OutOfTimeError)):
@@ -116,8 +129,26 @@ def with_reserve(
     return replace(coreset, reserve=points.take(np.argsort(points.indices)))
 
 
+def _pass_flops(problem: Problem) -> float:
+    """Of the third degree."""
+    return problem.data.num_rows * float(problem.model.dim) ** 3
+
+
+def _last_look(run: Run) -> Look | None:
+    """What the build saw last, if that goes beyond the second degree."""
+    answers: tuple[Look, ...] = getattr(run.state, "answers", ())
+    look = answers[-1] if answers else None
+    seen = look is not None and isinstance(look.space, HermiteSpace) and look.space.order > 2
+    return look if seen else None
+
+
 def _found(
-    run: Run, rest: Rest | None, points: WeightedPoints, size: int, numbers: int
+    run: Run,
+    rest: Rest | None,
+    points: WeightedPoints,
+    size: int,
+    numbers: int,
+    seen: Look | None,
 ) -> WeightedPoints | None:
     """Of a GLM in one go, beside the rows that are kept whole; else by a construction."""
     if not is_plain(run.problem):
@@ -129,8 +160,11 @@ def _found(
         problem = replace(rest.problem, data=rest.problem.data.using())
         problem.data.log = run.problem.data.log
         points, size = rest.apart(points), size - rest.kept.size
-    order = highest_order(problem, size, partly=True, numbers=numbers)
-    found = matched(run.rng, problem, points, size, order)
+    if seen is None:
+        order = highest_order(problem, size, partly=True, numbers=numbers)
+        found = matched(run.rng, problem, points, size, order)
+    else:
+        found = _selected(run.rng, problem, points, size, seen.space, seen.total)
     return found if rest is None or found is None else rest.joined(found)
 
 
@@ -144,12 +178,23 @@ def matched(
     """
     geometry = Hermite(order=order)
     space = geometry.space(rng, problem, points)
-    total = geometry.total(problem, space).element
+    total = geometry.total(problem, space)
+    return _selected(rng, problem, points, size, space, total)
+
+
+def _selected(
+    rng: Rng,
+    problem: Problem,
+    points: WeightedPoints,
+    size: int,
+    space: TangentSpace,
+    total: Total,
+) -> WeightedPoints | None:
     fresh = random_points(rng, problem, POOL_ROWS_A_POINT * size).positive()
     pool = points.append(fresh.take(np.flatnonzero(~np.isin(fresh.indices, points.indices))))
-    (choice,) = orthogonal_pursuit(space, pool.rows, total, [size], enough=FINE)
+    (choice,) = orthogonal_pursuit(space, pool.rows, total.element, [size], enough=FINE)
     found = pool.take(choice.taken).at(choice.weights)
-    left, before = (half_square(total - element_of(space, one)) for one in (found, points))
+    left, before = (half_square(total.element - element_of(space, one)) for one in (found, points))
     return found if left < before else None
 
 

@@ -77,8 +77,11 @@ def rest_of(problem: Problem, method: Construction, size: int | None) -> Rest | 
     data = problem.data
     wanted = OPEN if size is None else int(OF_THE_SIZE * size)
     rare = rare_levels(problem, model)
-    found = [] if rare is None else in_coreset(problem, rare, min(wanted, data.num_rows // MANY))
-    dropped = None if rare is None or not found else rare.columns([level for level, _ in found])
+    if rare is None:
+        return None
+    most = min(wanted, data.num_rows // MANY)
+    found = in_coreset(problem, rare, most, is_open=size is None)
+    dropped = rare.columns([level for level, _ in found]) if found else None
     if dropped is None:
         return None
     apart = np.sort(np.concatenate([level.indices for level, _ in found]))

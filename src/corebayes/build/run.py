@@ -161,11 +161,17 @@ class Run:
             seed=self.seed,
         )
 
+    @property
+    def _beside(self) -> str:
+        """What a construction does not know of its coreset."""
+        return "" if self.rest is None else f"; beside {self.rest.kept.size} of rare levels"
+
     def _say_kept(self, rest: Rest) -> None:
         number, columns = rest.kept.size, self.problem.model.dim - rest.problem.model.dim
         say(
             "kept",
-            f"{number} rows alone tell {columns} parameters (rare levels): they are kept whole",
+            f"{number} rows are there from the first: of rare levels, which alone tell {columns} "
+            "parameters",
             rows=number,
             parameters=columns,
         )
@@ -190,7 +196,7 @@ class Run:
                 if tolerance.holds(self, info, last=info.done is not None):
                     return tolerance.reason(self.size)
                 if info.done is not None:
-                    return info.done
+                    return info.done + self._beside
                 if self.limit.is_over():
                     return self.limit.reason
         except OutOfTimeError:
@@ -212,7 +218,7 @@ class Run:
 
     def present(self) -> Coreset:
         """The coreset of the points that there are now."""
-        return self.coreset(self.state.points, "")
+        return self.coreset(self.points, "")
 
     def coreset(self, points: WeightedPoints, reason: str) -> Coreset:
         """The coreset of these points, in the order of the data."""

@@ -25,8 +25,9 @@ from corebayes.tangent.monte_carlo import MonteCarloSpace
 from corebayes.types import Array, Block, Points, WeightedPoints
 from corebayes.weights.pursuit import orthogonal_pursuit
 
-# Rows of a level that is kept whole if there is room, whether its rows agree or not.
-WHOLE = 32
+# Rows of a level that is kept whole if there is room, whether its rows agree or not; and where
+# nobody said how many rows there may be, so that they are to be few.
+WHOLE, WHOLE_OF_OPEN = 32, 8
 # Rows that may stand for a level, and the nats at which they do.
 FEWEST, MOST, ENOUGH = 3, 10, 1e-6
 # Draws at which they are matched.
@@ -34,23 +35,22 @@ NUM_DRAWS = 500
 
 
 def in_coreset(
-    problem: Problem, rare: RareLevels, most: int
+    problem: Problem, rare: RareLevels, most: int, *, is_open: bool = False
 ) -> list[tuple[Points, WeightedPoints]]:
     """Levels, and what a coreset has of each: as many as can be with `most` rows together.
 
     Cost: densities of some thousand rows at a thousand draws, where not all levels are kept whole.
     """
     whole = [(level, level.weighted(level.rows.multiplicity())) for level in rare.levels]
-    if (
-        sum(level.indices.size for level in rare.levels) <= most
-        and len(whole[-1][0].indices) <= WHOLE
-    ):
+    largest = WHOLE_OF_OPEN if is_open else WHOLE
+    sizes = [own.size for _, own in whole]
+    if sum(sizes) <= most and max(sizes) <= largest:
         return whole
     fewer = _stand_ins(problem, rare.levels)
     found = [
         (level, min(fewer[number] or own, own, key=lambda one: one.size))
         for number, (level, own) in enumerate(whole)
-        if fewer[number] is not None or own.size <= WHOLE
+        if fewer[number] is not None or own.size <= largest
     ]
     found.sort(key=lambda pair: pair[1].size)
     together = np.cumsum([points.size for _, points in found])

@@ -106,6 +106,7 @@ def race_error(posterior: Posterior, one: Mode, other: Mode) -> float:
     potentials = posterior.model.potentials(places, posterior.rows)
     # Σ w (f − f') of rows at random, each of which stands for w / c others
     terms = posterior.weights * (potentials[:, 0] - potentials[:, 1])
-    missing = 1.0 - np.minimum(posterior.rows.multiplicity() / posterior.weights, 1.0)
+    counts, weights = posterior.rows.multiplicity(), posterior.weights
+    missing = np.where(weights > counts, 1.0 - counts / np.maximum(weights, counts + 1e-300), 0.0)
     mean = float(missing @ terms) / max(float(missing.sum()), 1e-300)
     return float(np.sqrt(missing @ np.square(terms - mean)))

@@ -41,6 +41,8 @@ SHORTER_STEPS, CLOSE = 4, 1e-3
 ASTRAY, OUT_OF_SIGHT, NARROWER = 10.0, 1e12, (4.0, 16.0, 64.0)
 # Derivatives that every family has.
 KNOWN = 3
+# From this order on what is not seen does not count.
+UNSEEN = 4
 # Up to this spread of η so many nodes give E f within 1e-9: the error is that of a polynomial of
 # twice their degree, s⁶/120 and s¹²/665,280 of the sixth and twelfth derivative.
 NARROW = ((0.1, 3), (0.5, 6))
@@ -168,6 +170,22 @@ class HermiteSpace(RidgeAlgebra):
         )
         misfit = 0.5 * gradient @ step + 0.25 * np.sum(np.square(precision - np.eye(dim)))
         return nearer, float(misfit)
+
+    def beyond(self, points: WeightedPoints) -> float:
+        """Nats of KL(π_w ‖ π) in the first degree that the space does not see.
+
+        Weights that are fitted to the degrees before are as good as random there. A row of weight
+        w stands for w − 1 others that are not like it, so with the degree k
+
+            ½ Σ_i w_i |w_i − 1| c_{i,k}² ‖β_i‖^{2k} / k!.
+
+        Cost: M·d² flops.
+        """
+        if self.order >= UNSEEN:
+            return 0.0
+        space, weights = replace(self, order=self.order + 1), points.weights
+        others = np.abs(weights - points.rows.multiplicity())
+        return float(0.5 * (weights * others) @ space.last_degree(space.embed(points.rows)))
 
     def free_energy(self, total: Total) -> float:
         return gaussian_free_energy(self.model.gaussian_prior, self.gaussian, total)

@@ -96,6 +96,12 @@ class RidgeAlgebra:
             result = lengths / degree * (squares[:, degree - 1] + result)
         return result
 
+    def last_degree(self, vectors: Ridges) -> Array:
+        """The share of the highest degree in ‖g_n‖², c_{n,k}² ‖β_n‖^{2k} / k!."""
+        beta, coefficients = vectors
+        powers = np.vecdot(beta, beta) ** self.order / factorial(self.order)
+        return np.square(coefficients[:, -1]) * powers
+
     def gram(self, vectors: Ridges, others: Ridges | None = None) -> Array:
         """Cost: n·m·d flops, whatever the order."""
         others = vectors if others is None else others

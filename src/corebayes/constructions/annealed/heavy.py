@@ -21,7 +21,7 @@ from corebayes.problem import Problem
 from corebayes.scan.query import Best, BestRows
 from corebayes.tangent.default import SKEWED_DIM, affordable_cubes
 from corebayes.tangent.hermite import Hermite, HermiteSpace
-from corebayes.types import Array, Block, Indices, Points, WeightedPoints
+from corebayes.types import Block, Indices, Points, WeightedPoints
 
 # Nats of skewness that are worth a degree more.
 WORTH_A_DEGREE = 5e-4
@@ -66,18 +66,12 @@ def with_skewness(
     if geometry.order != 2 or not affordable_cubes(problem):
         return geometry
     count, cubes = problem.data.total_count, replace(space, order=3)
-    typical = float(_third_degree(cubes, random).mean())
+    typical = float(cubes.last_degree(cubes.embed(random)).mean())
     weight = count / min(view.size, problem.data.num_rows)
     nats = 0.5 * weight * count * typical
-    nats += 0.5 * HEAVY_WEIGHT * float(_third_degree(cubes, heavy).sum())
+    nats += 0.5 * HEAVY_WEIGHT * float(cubes.last_degree(cubes.embed(heavy)).sum())
     wanted = nats > WORTH_A_DEGREE or view.size > _num_quadratics(problem)
     return replace(geometry, order=3, centred=True) if wanted else geometry
-
-
-def _third_degree(space: HermiteSpace, rows: Block) -> Array:
-    """c_3² ‖β‖⁶ / 6 of every row."""
-    beta, coefficients = space.embed(rows)
-    return np.square(coefficients[:, 2]) * np.vecdot(beta, beta) ** 3 / 6.0
 
 
 def _num_quadratics(problem: Problem) -> int:

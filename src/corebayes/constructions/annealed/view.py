@@ -187,7 +187,10 @@ class View:
         return points.append(fresh.at(fresh.rows.multiplicity()).positive())
 
     def kl(self, look: Look) -> Estimate:
-        return self.geometry().kl(self.problem, look.space, look.residual())
+        kl = self.geometry().kl(self.problem, look.space, look.residual())
+        if isinstance(look.space, HermiteSpace):
+            return Estimate(kl.value + look.space.beyond(look.points), kl.standard_error)
+        return kl
 
     def info(self, goal: Goal, look: Look) -> Info:
         """On the way; a pilot, which may be all rows, is no answer where the size is open."""
