@@ -175,8 +175,8 @@ def modes(kept: Kept, runs: int, *names: str) -> None:
     )
     # 60 of each family of the first seven; one of each after the other, so that a run that is cut
     # short has looked at all of them.
-    jobs = [list(mode_jobs(name, -(-runs // 7))) for name in names or FAMILIES]
-    turns = [job for turn in zip_longest(*jobs) for job in turn if job is not None]
+    jobs = [mode_jobs(name, -(-runs // 7)) for name in names or FAMILIES]
+    turns = (job for turn in zip_longest(*jobs) for job in turn if job is not None)
     everything = list(kept.each(turns, mode_of))
     for name in names or FAMILIES:
         found = [row for row in everything if row["key"].startswith(f"{name} ")]

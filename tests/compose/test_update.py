@@ -29,9 +29,10 @@ def grown(first):
 
 
 def test_the_posterior_is_that_of_all_nights(grown):
-    one = cb.build(MODEL, NIGHTS, size=12, seed=0)
+    # Single builds of so few rows differ by a factor of twenty from seed to seed.
+    ones = [kl(cb.build(MODEL, NIGHTS, size=12, seed=seed), NIGHTS) for seed in range(5)]
     assert grown.size <= 12 and grown.num_rows == grown.total_count == 30_000
-    assert kl(grown, NIGHTS) < 3 * kl(one, NIGHTS) + 1e-6
+    assert kl(grown, NIGHTS) < 3 * np.median(ones) + 1e-6
     assert cb.certify(grown, NIGHTS).certified
 
 
@@ -204,7 +205,7 @@ def test_steps_add_up_where_the_rows_are_gone():
     nights = [_line(seed) for seed in range(3)]
     coreset = cb.build(LINE, nights[0], size=4, seed=0)
     found = cb.certify(coreset, nights[0])
-    with pytest.raises(ValueError, match="two certificates"):
+    with pytest.raises(ValueError, match="no reserve that a second certificate"):
         cb.with_certificate(coreset, found, found)
     unknown = cb.certify(cb.update(coreset, nights[1], certify=True))
     assert not unknown.certified and "number 1 has no certified error" in unknown.verdict
@@ -218,6 +219,16 @@ def test_steps_add_up_where_the_rows_are_gone():
     assert summed.reverse_kl.value == pytest.approx(np.sum(np.sqrt(steps)) ** 2)
     assert summed.certified and not cb.certify(coreset, tol=1e-12).certified
     assert measured.reverse_kl.value < 3 * summed.reverse_kl.value
+
+
+def test_a_sum_goes_on_from_what_was_certified(first):
+    found = cb.certify(first, NIGHTS[0])
+    assert cb.with_certificate(first, found).reserve is None
+    finer = cb.certify(first.finest, NIGHTS[0])
+    both = cb.with_certificate(first, found, finer)
+    assert both.reserve is not None
+    assert both.provenance["steps"][0]["reserve_kl"] == finer.reverse_kl.value
+    assert cb.certify(cb.update(both, NIGHTS[1], certify=True)).reverse_kl is not None
 
 
 def test_a_posterior_that_moved_far_is_not_vouched_for():

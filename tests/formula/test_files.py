@@ -76,7 +76,7 @@ def test_a_mixed_model_of_files_is_built_certified_and_sampled(tmp_path):
     held = cb.from_formula("late ~ x + z + (1 | g)", table(20_000, seed=4), family="bernoulli")
     other = cb.certify(coreset, held[1], tol=0.02, seed=2)
     assert found.reverse_kl.value == pytest.approx(other.reverse_kl.value, abs=1e-6)
-    effects = cb.sample(coreset, draws=100, chains=2, seed=3).posterior
+    effects = cb.sample(coreset, draws=400, chains=2, seed=3).posterior
     assert "zz" in str(effects.coords)
 
 

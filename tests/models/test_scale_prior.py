@@ -7,10 +7,12 @@ import pytest
 from scipy import stats
 
 from corebayes.models.scale_prior import (
+    Beta,
     Exponential,
     Gamma,
     HalfNormal,
     HalfStudentT,
+    OnLine,
     Reciprocal,
     scale_prior_from_config,
 )
@@ -88,3 +90,21 @@ def test_what_is_refused():
         HalfStudentT("a")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="'Normal' is no prior of a scale"):
         scale_prior_from_config({"kind": "Normal"})
+
+
+@pytest.mark.parametrize(
+    "prior", [*(prior for prior, _ in PRIORS), Beta(2.0, 3.5), OnLine(-0.4, 0.3)], ids=str
+)
+def test_the_mode_is_where_nothing_is_gained(prior):
+    mode = np.array(prior.mode)
+    assert float(prior.gradient(mode)) == pytest.approx(0.0, abs=1e-10)
+    around = prior.log_density(mode + np.array([-0.1, 0.1]))
+    assert np.all(around < prior.log_density(mode))
+
+
+def test_a_number_on_the_line_is_normal():
+    u = np.linspace(-2.0, 2.0, 9)
+    prior = OnLine(-0.4, 0.3)
+    np.testing.assert_allclose(prior.log_density(u), stats.norm(-0.4, 0.3).logpdf(u), rtol=1e-12)
+    np.testing.assert_allclose(prior.gradient(u), -(u + 0.4) / 0.09)
+    np.testing.assert_allclose(prior.hessian(u), -1.0 / 0.09)

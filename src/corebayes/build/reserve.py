@@ -33,13 +33,16 @@ from corebayes.samplers.exact import is_conjugate
 from corebayes.tangent.default import AFFORDABLE, MAX_NUMBERS, SKEWED_DIM, affordable_cubes
 from corebayes.tangent.geometry import element_of, half_square, random_points
 from corebayes.tangent.hermite import MAX_ORDER, Hermite, HermiteSpace
-from corebayes.types import Rng, TangentSpace, Total, WeightedPoints
+from corebayes.types import Model, Rng, TangentSpace, Total, WeightedPoints
 from corebayes.watch.interrupts import is_interrupt
 from corebayes.weights.pursuit import orthogonal_pursuit
 
 # Rows of the reserve for each row of the coreset, and the least and the most that a default asks
 # for: few cost next to nothing.
 RESERVE, LEAST_RESERVE, MOST_RESERVE = 3, 60, 1500
+# Numbers that a default matches all of, whatever the size: the third degree of ten coefficients,
+# the fourth of six.
+FEW_MATCHED = 300
 # A default keeps no more than this share of the rows: a reserve is a summary too.
 LARGEST_SHARE = 0.5
 # Random rows to choose from for each one that is kept. The fewer there are, the more alike the
@@ -47,7 +50,7 @@ LARGEST_SHARE = 0.5
 POOL_ROWS_A_POINT = 4
 # Numbers of an element, d^order, beyond which nobody who did not ask pays for a degree; and flops
 # of a pass that nobody notices, a few tenths of a second.
-FEW_NUMBERS, NEXT_TO_NOTHING = 1000, 1e9
+FEW_NUMBERS, NEXT_TO_NOTHING = 1500, 1e9
 
 
 def default_reserve(problem: Problem, size: int) -> int:
@@ -58,13 +61,16 @@ def default_reserve(problem: Problem, size: int) -> int:
     model, data = problem.model, problem.data
     if not is_plain(problem) or model.dim > SKEWED_DIM or not affordable_cubes(problem):
         return 0
-    number = max(usual_reserve(size), comb(model.dim + 2, 2))
-    return min(number, int(LARGEST_SHARE * data.num_rows))
+    return min(usual_reserve(model, size), int(LARGEST_SHARE * data.num_rows))
 
 
-def usual_reserve(size: int, times: int = RESERVE) -> int:
-    """So many times `size` rows, no fewer than cost next to nothing and no more than are many."""
-    return min(max(times * size, LEAST_RESERVE), max(MOST_RESERVE, size))
+def usual_reserve(model: Model, size: int, times: int = RESERVE) -> int:
+    """So many times `size` rows; no fewer than cost next to nothing or match all quadratics, or
+    the third or fourth degree where that is of few numbers; and no more than are many."""
+    quadratics, *higher = (comb(model.dim + degree, degree) for degree in (2, 3, 4))
+    matched = max([quadratics, *(number for number in higher if number <= FEW_MATCHED)])
+    least = max(times * size, LEAST_RESERVE, matched if isinstance(model, GLM) else 0)
+    return min(least, max(MOST_RESERVE, size))
 
 
 def is_plain(problem: Problem) -> bool:

@@ -97,17 +97,17 @@ def with_certificate(
     """The coreset with what `certify` found against all of its rows, for when they are gone.
 
     `update` and `merge` pass it on, and `certify(coreset)` without rows adds it up. Later steps go
-    on from the reserve, if there is one, so then its certificate is needed too:
-    `with_certificate(coreset, certify(coreset, rows), certify(coreset.finest, rows))`.
+    on from the reserve, if there is one, so its certificate is noted too:
+    `with_certificate(coreset, certify(coreset, rows), certify(coreset.finest, rows))`. A reserve
+    that nobody certified is left out: a sum has only what was measured.
     """
     for one in (certificate, reserve):
         if one is not None and one.reverse_kl is None:
             raise ValueError(f"the certificate has no distance to note: {one.verdict}")
-    if (coreset.reserve is None) != (reserve is None):
-        raise ValueError(
-            "a coreset with a reserve needs two certificates, of itself and of coreset.finest; "
-            "one without needs one"
-        )
+    if coreset.reserve is None and reserve is not None:
+        raise ValueError("the coreset has no reserve that a second certificate could be of")
+    if reserve is None:
+        coreset = replace(coreset, reserve=None)
     # Measured against everything, so what the steps before it found counts no more.
     whole = replace(
         steps_of(coreset)[-1],

@@ -106,7 +106,7 @@ def asked_for(
     elif is_conjugate(model):
         reserve = 0
     else:
-        reserve = usual_reserve(wanted or largest, times)
+        reserve = usual_reserve(model, wanted or largest, times)
     if around is not None:
         check_around(around, tol=tol)
     checked_whole("draws", draws, 100)

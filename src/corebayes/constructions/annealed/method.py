@@ -32,8 +32,8 @@ class AnnealedSparseVI(Construction):
     """Pursuit along a path of temperatures, then around the posterior.
 
     Cost: as a rule two to nine passes whatever N is, up to sixteen where a posterior is nearly as
-    wide as its prior in some direction (separated classes; more where levels have a handful of rows
-    among many thousand), more with fewer points than parameters,
+    wide as its prior in some direction (separated classes; `build` keeps levels of few rows out of
+    sight, see `build.rest`), more with fewer points than parameters,
     which are grown row by row, and one to four for each further size of a path; for each pursuit
     M·(M + d) flops a row of the pool.
     """
