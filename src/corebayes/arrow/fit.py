@@ -24,6 +24,8 @@ from corebayes.types import Array
 
 # EM for the scales: a hundredth of a per cent of τ, or so many rounds.
 SETTLED_SCALES, MOST_ROUNDS = 1e-4, 100
+# The logarithm of a scale grows by this much at most in a step.
+WIDER = 1.0
 # A learned constant moves by a factor of e² at most in a step.
 LONGEST = 2.0
 # The diagonal is raised by these shares of itself where a precision is not positive definite.
@@ -80,10 +82,13 @@ class Fitting:
         scales = self.layout.structure.scales
         # EM climbs out of small scales very slowly, and the first steps may have led there.
         theta = self.prior.lifted(gaussian.mean, sums)
+        # Rows far out in a tail pull and do not bend: effects and scales would chase each other.
+        widest = gaussian.mean[scales] + WIDER
+        theta[scales] = np.minimum(theta[scales], widest)
         new, decrement = self._newton(theta, gaussian, sums)
         for _ in range(MOST_ROUNDS if scales.size else 0):
             check_time()
-            better = self.prior.best_scales(new)
+            better = np.minimum(self.prior.best_scales(new), widest)
             moved = float(np.max(np.abs(better - theta[scales])))
             theta = theta.copy()
             theta[scales] = better
@@ -107,12 +112,7 @@ class Fitting:
         total = sums.padded(layout.num_wide).plus(prior)
         wide_mean, own_mean = theta[layout.wide_positions], theta[layout.own_positions]
         plain = _gaussian(layout, wide_mean, own_mean, total)
-        shift_wide, shift_own = _solve(plain, total)
-        if isinstance(self.prior, ArrowPrior) and self.prior.prior.learned:
-            # Logarithms: where there is hardly any curvature a step would leave all numbers.
-            start = self.prior.prior.fixed.dim
-            own = slice(start, start + len(self.prior.prior.learned))
-            shift_wide[own] = np.clip(shift_wide[own], -LONGEST, LONGEST)
+        shift_wide, shift_own = _solve(plain, total, self._learned)
         # The scales' gradient is no part of the step.
         touched = slice(0, layout.num_touched)
         decrement = float(total.wide[touched] @ shift_wide[touched] + np.sum(total.own * shift_own))
@@ -128,6 +128,14 @@ class Fitting:
             self.prior.sums(at, spread=coupled, coupled=coupled)
         )
         return _gaussian(layout, wide_mean, own_mean, with_scales), decrement
+
+    @property
+    def _learned(self) -> slice:
+        """The places of learned constants among the wide parameters."""
+        if not isinstance(self.prior, ArrowPrior):
+            return slice(0, 0)
+        start = self.prior.prior.fixed.dim
+        return slice(start, start + len(self.prior.prior.learned))
 
     def between(self, old: ArrowGaussian, new: ArrowGaussian, share: float) -> ArrowGaussian:
         """A part of the way, with the spread of the end."""
@@ -159,7 +167,11 @@ def fit(
         settled = abs(decrement) <= tolerance * fitting.layout.dim
         if settled and fitted.gaussian.factor.any():
             return fitted
-        fitted = _raised(fitting, fitted, gaussian, sums_at)
+        raised = _raised(fitting, fitted, gaussian, sums_at)
+        if np.isfinite(fitted.bound) and not np.isfinite(raised.bound):
+            # No part of the step leads to a place that has a density.
+            break
+        fitted = raised
     return fitted
 
 
@@ -235,10 +247,18 @@ def _gaussian(layout: Layout, wide_mean: Array, own_mean: Array, total: ArrowSum
     )
 
 
-def _solve(gaussian: ArrowGaussian, total: ArrowSums) -> tuple[Array, Array]:
-    """Σ g in the two parts."""
+def _solve(gaussian: ArrowGaussian, total: ArrowSums, learned: slice) -> tuple[Array, Array]:
+    """Σ g in the two parts, the `learned` constants no further than they may go.
+
+    They are logarithms: where there is hardly any curvature a step would leave all numbers. All
+    other parameters go where they go best with what is left of that.
+    """
     pulled = total.wide - np.einsum("gqp,gq->p", gaussian.slopes, total.own)
-    wide = gaussian.factor @ (gaussian.factor.T @ pulled)
+    wide: Array = gaussian.factor @ (gaussian.factor.T @ pulled)
+    short = np.clip(wide[learned], -LONGEST, LONGEST) - wide[learned]
+    if short.any():
+        covariance: Array = gaussian.factor @ gaussian.factor[learned].T
+        wide = wide + covariance @ np.linalg.solve(covariance[learned], short)
     whitened = np.einsum("gij,gj->gi", gaussian.inverse_root, total.own)
     own = np.einsum("gji,gj->gi", gaussian.inverse_root, whitened)
     return wide, own - gaussian.slopes @ wide
