@@ -35,8 +35,8 @@ class Tellers:
 
     def probabilities(self, block: Block) -> Array:
         """max_s min(1, g_ns / τ_s)."""
-        shares = gains(self.model, self.places, block) / self.thresholds
-        return np.minimum(1.0, shares.max(axis=1))
+        found = gains(self.model, self.places, block)
+        return np.max(np.minimum(found, self.thresholds) / self.thresholds, axis=1)
 
     def subsample(self, rng: Rng, rows: Rows, number: int) -> Posterior:
         """These and so many rows at random, weighted so that they stand for all."""

@@ -20,6 +20,9 @@ import numpy as np
 from corebayes.scan.query import OfWidth
 from corebayes.types import Array, Block, Indices, Model
 
+# More than any row can say, and still a number when it is divided and squared.
+MOST = 1e150
+
 
 class Telling(NamedTuple):
     """The largest keys g / u of every place, largest first, and their rows; (K, S) each."""
@@ -63,7 +66,7 @@ def gains(model: Model, places: Array, block: Block) -> Array:
     with np.errstate(all="ignore"):
         potentials = model.potentials(places, block)
         found = np.abs(potentials[:, 1:] - potentials[:, :1]) * block.multiplicity()[:, None]
-    return np.where(np.isfinite(found), found, 0.0)
+    return np.where(np.isfinite(found), np.minimum(found, MOST), 0.0)
 
 
 def uniforms(numbers: Indices, seed: int) -> Array:
