@@ -140,7 +140,7 @@ class TestCover:
 
 
 # The others take some seconds each.
-QUICK = ("lost", "absolute")
+QUICK = ("lost",)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +165,7 @@ def test_a_default_build_is_at_the_right_alias(seed: int) -> None:
     assert truth.kl(coreset) < 0.01
 
 
+@pytest.mark.slow
 def test_guards_do_not_look_where_one_row_outweighs_all() -> None:
     """Censored Weibull times under a wide prior: e^z overflows at draws of the prior."""
     rng = np.random.default_rng(0)

@@ -113,7 +113,7 @@ def test_an_intercept_of_the_model_counts_as_a_column():
         ("bernoulli", "L", 5_000),
         ("bernoulli", "common", 30_000),
         ("poisson", "L", 20_000),
-        ("binomial", "L", 5_000),
+        pytest.param("binomial", "L", 5_000, marks=pytest.mark.slow),
     ],
 )
 def test_rows_of_levels_that_agree_are_kept_and_the_coreset_is_certified(family, common, num_rows):

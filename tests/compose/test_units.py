@@ -223,6 +223,7 @@ def test_units_on_processes(coreset):
     assert np.array_equal(other.weights, coreset.weights)
 
 
+@pytest.mark.slow
 def test_units_whose_model_has_learned_constants(table):
     """The noise of a linear regression is learned beside its coefficients."""
     table["t"] = 1.0 + table["a"] + 0.3 * np.random.default_rng(0).normal(size=len(table))

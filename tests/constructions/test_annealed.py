@@ -19,6 +19,8 @@ from tests.contract.cases import MODELS
 
 CASES = {case.name: case for case in MODELS}
 
+SLOW = pytest.mark.slow
+
 
 def logistic_rows(num_rows, seed=0):
     rng = np.random.default_rng(seed)
@@ -188,7 +190,7 @@ def test_a_custom_model_by_its_functions_alone():
     assert certificate.certified, certificate.verdict
 
 
-@pytest.mark.parametrize("name", ["cauchy", "mixture"])
+@pytest.mark.parametrize("name", ["cauchy", pytest.param("mixture", marks=pytest.mark.slow)])
 def test_two_modes_are_both_right(name):
     result = outcome(name, seed=1)
     assert result.certified, result.verdict
@@ -222,10 +224,11 @@ def custom_problem(num_rows, **options):
     [
         (None, False),  # draws of π_w itself, by NUTS where need be
         (cb.MonteCarlo(num_draws=50), True),
-        (cb.MonteCarlo(num_draws=50, sampler=cb.Laplace()), True),
-        (cb.MonteCarlo(num_draws=50, sampler=cb.NUTS()), False),
+        # What the others tell is told by these.
+        pytest.param(cb.MonteCarlo(num_draws=50, sampler=cb.Laplace()), True, marks=SLOW),
+        pytest.param(cb.MonteCarlo(num_draws=50, sampler=cb.NUTS()), False, marks=SLOW),
         (cb.Guard(geometry=cb.MonteCarlo(num_draws=50, sampler=cb.NUTS())), False),
-        (cb.Guard(geometry=cb.MonteCarlo(num_draws=50)), True),
+        pytest.param(cb.Guard(geometry=cb.MonteCarlo(num_draws=50)), True, marks=SLOW),
     ],
 )
 def test_looks_are_rehearsed_where_a_pass_is_what_they_cost(geometry, rehearsed):

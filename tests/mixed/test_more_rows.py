@@ -28,7 +28,7 @@ def rows_of(name: str, num_rows: int, seed: int) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("num_rows", [90, 3000])
+@pytest.mark.parametrize("num_rows", [pytest.param(90, marks=pytest.mark.slow), 3000])
 def test_asking_for_more_rows_gives_a_lower_kl(name, num_rows):
     frame = rows_of(name, num_rows, seed=num_rows)
     mixed = cb.MixedRegression(family=FAMILIES[name], terms=(), learned=cb.HalfNormal(5.0))

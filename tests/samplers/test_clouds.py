@@ -87,7 +87,9 @@ def test_axes_that_stand_in_the_way_are_moved_less() -> None:
     assert often[1] < 0.5 * min(often[0], often[2])
 
 
-@pytest.mark.parametrize(("dim", "number"), [(12, 600), (30, 1000)])
+@pytest.mark.parametrize(
+    ("dim", "number"), [(12, 600), pytest.param(30, 1000, marks=pytest.mark.slow)]
+)
 def test_log_evidence_and_masses_in_many_dimensions(dim: int, number: int) -> None:
     posterior, log_z, shares = comb(dim, seed=dim)
     found = anneal(np.random.default_rng(0), posterior, number)
