@@ -175,3 +175,10 @@ def test_learned_rows_merge_with_their_like(parts):
     assert kl(merged, SITES[:2]) < 1e-3
     with pytest.raises(ValueError, match="coreset 0 has learned rows and coreset 1 real ones"):
         cb.merge([learned[0], parts[1]])
+
+
+def test_the_same_rows_under_two_names_are_told():
+    coreset = cb.build(MODEL, SITES[0], size=12, seed=0)
+    with pytest.warns(UserWarning, match="'a' and 'b' have the same rows: they count twice"):
+        twice = cb.merge([coreset, coreset], names=["a", "b"], size=12)
+    assert twice.num_rows == 2 * coreset.num_rows

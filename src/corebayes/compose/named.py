@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from corebayes.coreset import Coreset
 from corebayes.coreset.sources import MAX_NAME, Source
+from corebayes.data.warn import warn
 from corebayes.rows import Rows
 
 
@@ -22,7 +23,7 @@ def named_sources(coresets: Sequence[Coreset], names: Sequence[str] | None) -> t
             parts = [part for part in (given, source.name) if part]
             found.append(source._replace(name="/".join(parts)))
     named = [s._replace(name=s.name or f"source-{k}") for k, s in enumerate(found)]
-    _check_different([source.name for source in named])
+    _check_different(named)
     return tuple(named)
 
 
@@ -36,7 +37,7 @@ def with_new_source(
         rows.total_count,
         rows.fingerprint(),
     )
-    _check_different([source.name for source in (*sources, new)])
+    _check_different([*sources, new])
     return (*sources, new)
 
 
@@ -46,13 +47,17 @@ def _checked(name: str) -> str:
     return name
 
 
-def _check_different(names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+def _check_different(sources: Sequence[Source]) -> None:
+    """Two names that are alike are an error; the same rows under two names may be meant."""
+    names, rows = set[str](), dict[str, str]()
+    for name, _, _, fingerprint in sources:
+        if name in names:
             raise ValueError(
                 f"two sources are called {name!r}: rows would have the same numbers. Give each a "
                 "name of its own, with name=... (update) or names=[...] (merge); if it is the same "
                 "data, it would count twice"
             )
-        seen.add(name)
+        names.add(name)
+        if fingerprint and fingerprint in rows:
+            warn(f"{rows[fingerprint]!r} and {name!r} have the same rows: they count twice")
+        rows.setdefault(fingerprint, name)
