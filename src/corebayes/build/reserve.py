@@ -16,6 +16,7 @@ from dataclasses import replace
 from math import comb
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def with_reserve(
     size = default_reserve(problem, coreset.size) if asked is None else asked
     if size <= coreset.size or run.limit.is_over():
         return coreset
-    seen = _last_look(run)
+    seen = _last_seen(run)
     if asked is None and seen is None and _pass_flops(problem) > NEXT_TO_NOTHING:
         return coreset
     finer = Run(
@@ -110,8 +111,8 @@ def with_reserve(
     try:
         with finer.recorded(folder, [size]), run.problem.data.stage("reserve"):
             cheap = asked is not None or _pass_flops(problem) <= NEXT_TO_NOTHING
-            numbers = MAX_NUMBERS if asked else FEW_NUMBERS
-            points = _found(finer, run.rest, coreset.points, size, numbers, None if cheap else seen)
+            numbers = (MAX_NUMBERS if asked else FEW_NUMBERS) if cheap else 0
+            points = _found(finer, run.rest, coreset.points, size, numbers, seen)
     except BaseException as error:
         # The coreset itself is there, and nobody waits for what is beside it.
         if not (is_interrupt(error) or isinstance(error, OutOfTimeError)):
@@ -134,12 +135,20 @@ def _pass_flops(problem: Problem) -> float:
     return problem.data.num_rows * float(problem.model.dim) ** 3
 
 
-def _last_look(run: Run) -> Look | None:
-    """What the build saw last, if that goes beyond the second degree."""
+class Seen(NamedTuple):
+    """All rows as a build saw them last."""
+
+    space: HermiteSpace
+    total: Total
+
+
+def _last_seen(run: Run) -> Seen | None:
+    """None if that was not beyond the second degree."""
     answers: tuple[Look, ...] = getattr(run.state, "answers", ())
-    look = answers[-1] if answers else None
-    seen = look is not None and isinstance(look.space, HermiteSpace) and look.space.order > 2
-    return look if seen else None
+    for look in answers[-1:]:
+        if isinstance(look.space, HermiteSpace) and look.space.order > 2:
+            return Seen(look.space, look.total)
+    return None
 
 
 def _found(
@@ -148,7 +157,7 @@ def _found(
     points: WeightedPoints,
     size: int,
     numbers: int,
-    seen: Look | None,
+    seen: Seen | None,
 ) -> WeightedPoints | None:
     """Of a GLM in one go, beside the rows that are kept whole; else by a construction."""
     if not is_plain(run.problem):
@@ -160,8 +169,8 @@ def _found(
         problem = replace(rest.problem, data=rest.problem.data.using())
         problem.data.log = run.problem.data.log
         points, size = rest.apart(points), size - rest.kept.size
-    if seen is None:
-        order = highest_order(problem, size, partly=True, numbers=numbers)
+    order = highest_order(problem, size, partly=True, numbers=numbers)
+    if seen is None or seen.space.order < order:
         found = matched(run.rng, problem, points, size, order)
     else:
         found = _selected(run.rng, problem, points, size, seen.space, seen.total)
