@@ -34,7 +34,7 @@ def test_an_update_goes_on_after_kills_in_every_stage(tmp_path):
     expected = cb.update(first, killed.night(), size=12, seed=3)
     stages = list[int]()
     # What is in the checkpoint is not asked again, so every run comes further.
-    while ran(tmp_path, 14) == -9:
+    while ran(tmp_path, 10) == -9:
         assert not (tmp_path / "grown.parquet").exists() and len(stages) < 50
         stages.append(len(list((tmp_path / "kept").glob("*"))))
     assert len(stages) > 2 and len(set(stages)) > 1, "killed too late to show anything"
