@@ -152,11 +152,11 @@ class HermiteSpace(RidgeAlgebra):
         definite in floating point. Cost: d³ flops.
         """
         prior, dim = self.model.gaussian_prior, self.dim
-        slopes, curvature = self._split(total.element)[:2]
+        slopes, curvature = self.slopes_and_curvature(total.element)
         pull = self.factor.T @ prior.precision
         # g = Σ c_1 β − LᵀΛ(μ − μ_0),   P = LᵀΛL − Σ c_2 ββᵀ
         gradient = share * (slopes - pull @ (self.location - prior.mean))
-        precision = share * (pull @ self.factor - ROOT_2 * curvature.reshape(dim, dim))
+        precision = share * (pull @ self.factor - curvature)
         precision += (1.0 - share) * np.eye(dim)
         try:
             root: Array = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
@@ -170,6 +170,11 @@ class HermiteSpace(RidgeAlgebra):
         )
         misfit = 0.5 * gradient @ step + 0.25 * np.sum(np.square(precision - np.eye(dim)))
         return nearer, float(misfit)
+
+    def slopes_and_curvature(self, element: Array) -> tuple[Array, Array]:
+        """Σ c_1 β and Σ c_2 ββᵀ of an element: mean gradient and Hessian, in units of L."""
+        slopes, curvature = self._split(element)[:2]
+        return slopes, ROOT_2 * curvature.reshape(self.dim, self.dim)
 
     def beyond(self, points: WeightedPoints) -> float:
         """Nats of KL(π_w ‖ π) in the first degree that the space does not see.

@@ -1,7 +1,8 @@
 """Annealed sparse variational inference: coresets of any number of rows in a handful of passes.
 
 A posterior far away cannot be seen from the tangent space at the prior. So the way is marched from
-the posterior of a subsample by temperature, with a generous pilot (`march`). Around π_pilot ≈ π the
+the posterior of a subsample by temperature, with a generous pilot (`march`), or gone by Newton's
+steps where a GLM is log-concave (`arrive`). Around π_pilot ≈ π the
 coreset is selected by pursuit, for all sizes at once (`choose`), its weights are moved by natural
 gradient and its points selected again from π_w, where that lowers KL (`polish`). Coresets that must
 stay far from π, few points for many parameters, are also grown row by row (`grow`). Where π_w may

@@ -41,7 +41,8 @@ class Surrogate(NamedTuple):
     @classmethod
     def of(cls, space: HermiteSpace, total: Total, rows: Block) -> Surrogate:
         """Agrees with a total of all rows, of degree two, in its space. Cost: U·d² flops."""
-        slopes, curvature = _two_degrees(space, total.element - space.total(rows).element)
+        missed = total.element - space.total(rows).element
+        slopes, curvature = space.slopes_and_curvature(missed)
         # Slopes are Lᵀg, curvature is LᵀHL.
         inverse = np.linalg.inv(space.factor)
         hessian = inverse.T @ curvature @ inverse
@@ -74,9 +75,3 @@ def foreseen(
         if not isfinite(misfit):
             break
     return plain, float("inf")
-
-
-def _two_degrees(space: HermiteSpace, element: Array) -> tuple[Array, Array]:
-    """Σ c_1 β and Σ c_2 ββᵀ of an element of degree two."""
-    dim = space.dim
-    return element[:dim], ROOT_2 * element[dim:].reshape(dim, dim)

@@ -112,9 +112,10 @@ class View:
         """The look from π_w; of the space that is near, without a pass, where that is its own."""
         geometry, space = self.geometry(), near.space
         if self.has_unseen and isinstance(geometry, Hermite) and isinstance(space, HermiteSpace):
-            own = geometry.space(self.rng, self.problem, points)
+            own = geometry.space(self.rng, self.problem, points, space.location)
             if own.order == space.order and gaussian_kl(own.gaussian, space.gaussian) <= SAME:
                 return Look.of(points, space, near.total)
+            return Look.of(points, own, geometry.total(self.problem, own))
         return self.look(points, near)
 
     def polished(self, look: Look, steps: NaturalGradient) -> Look:
