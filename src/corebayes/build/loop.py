@@ -104,8 +104,9 @@ def build(
     times the rows, or 300 or so of few coefficients, and half of all rows at most, for GLMs of up
     to 20 where it costs no pass or a short one; 0 for none. With `around`, a rough coreset of more
     data that these rows are a shard of, they are matched where the posterior of all of it lies:
-    what `merge` makes the most of. With `checkpoint`, a folder, the answers of all passes are kept there
-    as they come, and the same call after any interruption goes on where they end, to the same bits.
+    what `merge` makes the most of. With `checkpoint`, a folder, the answers of all passes are kept
+    there as they come, and the same call after any interruption goes on where they end, to the same
+    bits.
     `memory`, such as "500MB", is what the process may take in all; see `scan/budget.py`.
 
     With `unit="group"` (or the name of their column) and a `MixedRegression` of one group term, the
