@@ -20,7 +20,7 @@ from scipy import stats
 import corebayes as cb
 
 TOL, CERTIFIED_TOL = 0.002, 0.005
-CHAINS, DRAWS = 4, 1000
+CHAINS, DRAWS = 4, 4000
 # Importance draws: some to find where the posterior is, more to measure it.
 ROUNDS, DEGREES = (1000, 2000, 6000), 5.0
 WIDE = {"log": cb.HalfNormal(100.0), "logit": cb.Beta(1.0, 1.0), "identity": cb.Normal(0.0, 100.0)}

@@ -13,7 +13,7 @@ rows. `python -m benchmarks.families` makes this page and measures what is new.
 
 - *Coreset*: from the formula, built to 0.002 nats with priors as wide as nothing (a normal of
   standard deviation 100 for coefficients, a half-normal of 100 for constants), certified at
-  0.005 nats, then 4 × 1,000 draws.
+  0.005 nats, then 4 × 4,000 draws.
 - *From its estimate*: the largest distance of a posterior mean from the other library's estimate,
   in its standard errors, and the posterior standard deviations in those; constants are logarithms
   and log odds. Posteriors are a little skewed, so this is not zero for all rows either.
