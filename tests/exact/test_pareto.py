@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from corebayes.exact.pareto import smooth, tail_length
+from corebayes.samplers.pareto import smooth, tail_length
 
 
 @pytest.mark.parametrize("scale", [1e-3, 0.3, 3.0])
