@@ -8,7 +8,8 @@ from corebayes.certify.measure import measure
 from corebayes.coreset import Coreset
 from corebayes.rows import open_rows
 from corebayes.samplers.mode_search import Mode
-from corebayes.samplers.places import race_error, subsample
+from corebayes.samplers.places import race_error
+from corebayes.samplers.subsamples import subsample
 from corebayes.samplers.telling import find_tellers
 from corebayes.scan.telling import TellingRows, uniforms
 from corebayes.types import Gaussian

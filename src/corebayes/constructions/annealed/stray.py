@@ -27,7 +27,7 @@ from corebayes.constructions.annealed.polish import Polisher, improved
 from corebayes.constructions.annealed.view import Goal, View
 from corebayes.constructions.construction import Info
 from corebayes.models.structure import is_structured
-from corebayes.samplers.high_places import high_places, with_high_modes
+from corebayes.samplers.high_places import with_high_modes
 from corebayes.samplers.mode_search import (
     Mode,
     lies_in,
@@ -36,7 +36,12 @@ from corebayes.samplers.mode_search import (
     shares_of,
     shares_of_logs,
 )
-from corebayes.samplers.places import MOST_BUILT_DIM, modes_near, most_fits, spread
+from corebayes.samplers.places import (
+    MOST_BUILT_DIM,
+    all_places,
+    most_fits,
+    spread,
+)
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.tempering import Annealed
 from corebayes.scan.heights import Heights
@@ -168,11 +173,9 @@ def _modes(view: View, points: WeightedPoints) -> tuple[list[Mode], Annealed | N
     posterior = Posterior(model, points.rows, points.weights)
     watched = view.problem.watched
     annealed, starts = spread(view.rng, posterior)
-    warm = [] if annealed is None else annealed.path
     modes = modes_of_particles(posterior, watched, most=len(watched))
     modes = modes_of_particles(posterior, starts, known=modes, most=most_fits(model))
-    high = np.concatenate([*warm, high_places(view.rng, posterior)])
-    modes = with_high_modes(posterior, high, modes)
+    modes = with_high_modes(posterior, all_places(view.rng, posterior, annealed), modes)
     if not modes:
         return [], annealed
     kept = zip(modes, shares_of(modes), strict=True)
@@ -225,7 +228,7 @@ def _between(view: View, points: WeightedPoints, modes: list[Mode]) -> Between:
         return not any(lies_in(mode.fit, place[None], 1.0) for mode in modes)
 
     missing = np.array([is_new(place) for place in problem.places], dtype=bool)
-    lost = modes_near(view.rng, model, problem.data, problem.places[missing])
+    lost = problem.modes_near(problem.places[missing])
     # A place that was known roughly may lead to a mode that is there.
     lost = [mode for mode in lost if is_new(mode.fit.mean)]
     places = np.array([mode.fit.mean for mode in [*modes, *lost]])
