@@ -399,6 +399,7 @@ class TestSeveralModes:
             assert certificate.reverse_kl.value > 0.3
             assert "the full posterior has a mode near θ = (-4.8" in certificate.verdict
 
+    @pytest.mark.slow
     def test_a_mode_of_the_coreset_that_the_posterior_lacks(self) -> None:
         rng = np.random.default_rng(0)
         model, data = cauchy(np.append(rng.normal(size=400), 25.0))
