@@ -116,7 +116,7 @@ class TestSearch:
     def test_places_of_many_rows_are_those_of_all(self) -> None:
         *_, data = lost_mode(20_000, 0.3)
         model = lost_mode(20_000, 0.3)[0].model
-        places = find_places(np.random.default_rng(0), model, data)
+        places = find_places(np.random.default_rng(0), model, data).modes
         np.testing.assert_allclose(np.sort(places[:, 0]), [0.0, 10.0], atol=0.3)
 
 
