@@ -160,7 +160,7 @@ def arrow_column(column: Any) -> Array:
     if column.null_count:
         return column.to_numpy(zero_copy_only=False)
     # The same without nulls, and without pandas, which `to_numpy` imports where there is one.
-    parts = [np.from_dlpack(part) for part in getattr(column, "chunks", [column])]
+    parts: list[Array] = [np.from_dlpack(part) for part in getattr(column, "chunks", [column])]  # pyright: ignore
     return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0)])
 
 

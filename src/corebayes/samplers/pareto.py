@@ -26,7 +26,7 @@ HEAVY = 0.9
 
 def tail_length(num_draws: int, efficiency: float = 1.0) -> int:
     """How many of the largest ratios are the tail: 3 √(S / efficiency), a fifth at most."""
-    return int(np.ceil(min(num_draws / 5.0, 3.0 * np.sqrt(num_draws / efficiency))))
+    return int(min(num_draws / 5.0, 3.0 * np.sqrt(num_draws / efficiency)))
 
 
 def pareto_k(log_ratios: Array, efficiency: float) -> float:
