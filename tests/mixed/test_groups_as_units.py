@@ -221,6 +221,7 @@ def test_a_strangers_groups_are_refused(built, tmp_path, change):
         cb.load(tmp_path / "forged.parquet")
 
 
+@pytest.mark.slow
 def test_as_few_groups_as_can_be_certified(built):
     frame = built[0].head(6000)
     coreset = cb.build(mixed("logistic"), frame, target="y", unit="group", tol=0.01, progress=False)
@@ -249,6 +250,7 @@ def test_shared_parameters_are_those_of_all_rows(built):
         assert ours.std() == pytest.approx(theirs.std(), rel=0.12)
 
 
+@pytest.mark.slow
 def test_effects_of_any_group_on_demand(built):
     frame, coreset = built
     idata = cb.sample(coreset, draws=250)
