@@ -23,7 +23,7 @@ WIDE = 1e4
 # Of the truth: values of single rows, and effective draws that are enough.
 TRUTH_POTENTIALS, TRUTH_DRAWS = 4e9, 8000
 # With groups NUTS on more rows than these gets nowhere in minutes.
-FEW_ROWS, CORRECTED_POTENTIALS = 20_000, 1.2e9
+FEW_ROWS, CORRECTED_POTENTIALS = 20_000, 6e8
 
 
 def coreset(problem: Problem, seed: int, limit: float) -> Result:

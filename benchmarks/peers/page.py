@@ -101,7 +101,9 @@ def _short(rows: Rows, problem: str, method: str) -> str:
     off = numbers(row, rows.get(f"{problem} truth", {}))
     if off is None:
         words = row.get("failed", "")
-        return "no draws in time" if "CPU s" in words else "not for groups"
+        if "CPU s" in words:
+            return "no draws in time"
+        return "not for groups" if "groups" in words else "failed"
     return f"{row['seconds']:.1f}, {off['mean']:.2f}"
 
 
