@@ -136,6 +136,17 @@ def test_docstrings_become_what_sphinx_reads(monkeypatch):
         "Text",
         "    hanging.",
     ]
+    assert plain.literal_blocks(
+        ["Of π_w in `a_b`:", "", "    ℓ = −log(1 + e^{−m})", "", "so."]
+    ) == [
+        r"Of \ :math:`π_{w}`\  in `a_b`:",
+        "",
+        ".. math::",
+        "",
+        r"    ℓ = -\operatorname{log}(1 + e^{-m})",
+        "",
+        "so.",
+    ]
     array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
     signature = f"(weights: {array}, rows: ~corebayes.types.Block = <factory>)"
     assert plain.short_signature(signature) == "(weights: Array, rows: Block = ...)"

@@ -1,14 +1,17 @@
 """Docstrings are written to be read in an editor; this makes of them what Sphinx reads.
 
-An indented paragraph is an equation or a table: it becomes a block of text as it stands. Bars are
-absolute values and norms, not substitutions. A docstring that a class only has because Python made
-it up of the signature is left out. Arrays in signatures have the names that the code gives them.
+An indented line that is an equation is set as one, and other indented paragraphs become blocks of
+text as they stand; in text indexed letters are set (`typeset`). Bars are absolute values and norms,
+not substitutions. A docstring that a class only has because Python made it up of the signature is
+left out. Arrays in signatures have the names that the code gives them.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Any
+
+from typeset import is_equation, set_text, tex
 
 ARRAYS = {
     kind: re.compile(
@@ -24,18 +27,33 @@ def literal_blocks(lines: list[str]) -> list[str]:
     """The lines with a directive before each indented paragraph that follows an empty line."""
     result: list[str] = []
     inside, blank = False, True
-    for line in lines:
+    for place, line in enumerate(lines):
         indented = line.startswith("    ")
         if indented and blank and not inside:
-            result += [".. code-block:: text", ""]
+            block = _paragraph(lines, place)
             inside = True
+            if is_equation(block):
+                result += [".. math::", "", f"    {tex(block[0].strip())}"]
+                blank = False
+                continue
+            result += [".. code-block:: text", ""]
         elif line.strip() and not indented:
             if inside and not blank:
                 result.append("")
             inside = False
-        result.append(line if inside else BARS.sub(r"\\|\1\\|", line))
+        result.append(line if inside else set_text(BARS.sub(r"\\|\1\\|", line)))
         blank = not line.strip()
     return result
+
+
+def _paragraph(lines: list[str], first: int) -> list[str]:
+    """The indented lines from this one on, to the next that is not."""
+    found: list[str] = []
+    for line in lines[first:]:
+        if line.strip() and not line.startswith("    "):
+            break
+        found.append(line)
+    return [line for line in found if line.strip()]
 
 
 def short_signature(text: str) -> str:
