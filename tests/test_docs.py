@@ -152,6 +152,14 @@ def test_docstrings_become_what_sphinx_reads(monkeypatch):
     assert plain.short_signature(signature) == "(weights: Array, rows: Block = ...)"
 
 
+def test_what_a_base_asks_for_is_explained_there(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "_extensions")
+    plain = importlib.import_module("plain_docstrings")
+    assert plain.asked_for("in_pymc", vars(cb.LogisticRegression)["in_pymc"])
+    assert plain.asked_for("kernel", vars(cb.LogisticRegression)["kernel"])
+    assert not plain.asked_for("to_frame", vars(cb.Prediction)["to_frame"])
+
+
 def test_the_pinned_versions_of_the_site_are_its_own():
     """Nothing is pinned twice, and the libraries that the pages use are pinned somewhere."""
 

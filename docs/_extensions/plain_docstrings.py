@@ -3,12 +3,14 @@
 An indented line that is an equation is set as one, and other indented paragraphs become blocks of
 text as they stand; in text indexed letters are set (`typeset`). Bars are absolute values and norms,
 not substitutions. A docstring that a class only has because Python made it up of the signature is
-left out. Arrays in signatures have the names that the code gives them.
+left out, and so are methods that a class has because its base asks for them: they are explained
+there. Arrays in signatures have the names that the code gives them.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 from typeset import is_equation, set_text, tex
@@ -20,6 +22,8 @@ ARRAYS = {
     for kind, dtype in (("Array", "float64"), ("Indices", "int64"))
 }
 MODULES = re.compile(r"~(?:\w+\.)*")
+# What families say about themselves to the command line and to figures.
+TOLD = {"command_line", "also", "style", "ranges", "can_start"}
 BARS = re.compile(r"\|([^|`]+)\|")
 
 
@@ -75,7 +79,22 @@ def _process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list
     lines[:] = literal_blocks(lines)
 
 
+def asked_for(name: str, member: Any) -> bool:
+    """Whether a base of the class that has this member has one of the same name."""
+    function = getattr(member, "fget", member)
+    module = sys.modules.get(str(getattr(function, "__module__", "")))
+    owner: Any = getattr(
+        module, str(getattr(function, "__qualname__", "")).rpartition(".")[0], None
+    )
+    return isinstance(owner, type) and any(name in vars(base) for base in owner.__mro__[1:])
+
+
+def _skip(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    return True if name in TOLD or asked_for(name, obj) else None
+
+
 def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", _process)
     app.connect("autodoc-process-signature", _sign)
+    app.connect("autodoc-skip-member", _skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
