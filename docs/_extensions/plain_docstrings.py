@@ -23,7 +23,7 @@ ARRAYS = {
 }
 MODULES = re.compile(r"~(?:\w+\.)*")
 # What families say about themselves to the command line and to figures.
-TOLD = {"command_line", "also", "style", "ranges", "can_start"}
+TOLD = {"command_line", "also", "style", "ranges", "can_start", "flags", "mean_link"}
 BARS = re.compile(r"\|([^|`]+)\|")
 
 
