@@ -31,8 +31,9 @@ MORE_NODES, MOST_CHANGE, CHECKED = 15, 0.02, 12
 NUM_PILOT = 250
 # A group's chain that moves less often than this remembers where it began.
 LEAST_MOVES = 0.25
-# Rounds of proposals.
-MOST_ROUNDS = 12
+# Rounds of proposals, and the share of them that must be accepted: less often, the ratios have a
+# tail, and chains are quicker.
+MOST_ROUNDS, LEAST_ACCEPTED = 12, 0.1
 
 
 def group_by_group(
@@ -101,7 +102,9 @@ def _accepted(rng: Generator, integrated: Integrated, pilot: Pilot, num_draws: i
         kept = np.flatnonzero(thresholds < log_ratios - log_ratios.max())
         if kept.size >= num_draws:
             return proposals[kept[:num_draws]]
-        share = max(kept.size, 1) / len(proposals)
+        share = kept.size / len(proposals)
+        if share < LEAST_ACCEPTED:
+            return None
         fresh = pilot.proposal.draw(rng, int(1.1 * (num_draws - kept.size) / share) + 10)
         found = log_densities(integrated, fresh) - pilot.proposal.log_density(fresh)
         proposals = np.concatenate([proposals, fresh])
