@@ -16,6 +16,9 @@ from corebayes.samplers.posterior import Posterior
 from tests.mixed.cases import case
 
 
+SLOW = ("poisson", "negative-binomial")
+
+
 def posterior_of(name):
     """Of all rows of a small mixed model."""
     problem = case(name, num_rows=1200, num_groups=80).problem()
@@ -42,7 +45,7 @@ def test_the_density_is_that_of_the_marginal_model(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["logistic", "poisson", pytest.param("negative-binomial", marks=pytest.mark.slow)]
+    "name", ["logistic", *(pytest.param(k, marks=pytest.mark.slow) for k in SLOW)]
 )
 def test_draws_are_those_of_nuts(few, name):
     posterior = posterior_of(name)
