@@ -1,7 +1,7 @@
 # make setup   create .venv with pinned versions (once; both commands below do it)
 # make demo    compress a GLM and a mixed model, sample, certify, draw two pictures in demo/
 # make test    lint, format check, types, tests
-# make test-slow   the tests marked slow, which take some seven minutes more
+# make test-slow   the tests marked slow: other compilers, clusters, calibration, many cases
 # make docs    run the tutorials and write the site to build/docs
 
 VENV := .venv
@@ -38,7 +38,7 @@ test: setup
 
 # What takes long to compile or to draw: every adapter on every model, Stan, real clusters.
 test-slow: setup
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -n auto --dist worksteal -m slow
 
 lint: setup
 	$(BIN)/ruff check .

@@ -210,16 +210,18 @@ def tries() -> list[Try]:
             "Caravan, 86 parameters",
             lambda: by_formula("Purchase ~ .", from_r("ISLR", "Caravan"), family="bernoulli"),
             lambda: bambi_posterior(
-                bambi_all("Purchase", from_r("ISLR", "Caravan")),
+                all_columns("Purchase", from_r("ISLR", "Caravan")),
+                from_r("ISLR", "Caravan"),
+                family="bernoulli",
             ),
         ),
     ]
 
 
-def bambi_all(target: str, frame: Any) -> Any:
+def all_columns(target: str, frame: Any) -> str:
     """Bambi has no dot."""
     others = " + ".join(name for name in frame.columns if name != target)
-    return bambi(f"{target}['Yes'] ~ {others}", frame, family="bernoulli")
+    return f"{target}['Yes'] ~ {others}"
 
 
 def full_summaries(one: Try) -> Summaries:

@@ -23,15 +23,11 @@ from corebayes.models import (
     StudentTRegression,
 )
 from corebayes.rows import open_rows
-from corebayes.samplers.convergence import (
-    max_rhat,
-    pareto_k,
-    standard_error,
-    tail_inflation,
-)
+from corebayes.samplers.convergence import max_rhat, standard_error
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.pareto import pareto_k, tail_inflation
 from tests.coresets import (
     exact_kl,
     gaussian_mean,
@@ -399,6 +395,7 @@ class TestSeveralModes:
             assert certificate.reverse_kl.value > 0.3
             assert "the full posterior has a mode near θ = (-4.8" in certificate.verdict
 
+    @pytest.mark.slow
     def test_a_mode_of_the_coreset_that_the_posterior_lacks(self) -> None:
         rng = np.random.default_rng(0)
         model, data = cauchy(np.append(rng.normal(size=400), 25.0))

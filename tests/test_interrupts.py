@@ -77,6 +77,7 @@ def children(process_id):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kill", "options"),
     [("SIGINT", "--checkpoint kept"), ("SIGTERM", "--checkpoint kept --workers 2")],

@@ -103,6 +103,7 @@ class TestSearch:
             assert "the full posterior has a mode near θ = (9.9" in certificate.verdict
             assert certify(right, data, seed=seed).certified
 
+    @pytest.mark.slow
     def test_no_smaller_number_than_could_be_seen(self) -> None:
         right = lost_mode(800, 0.3)
         certificate = certify(right[1], right[2])
@@ -115,7 +116,7 @@ class TestSearch:
     def test_places_of_many_rows_are_those_of_all(self) -> None:
         *_, data = lost_mode(20_000, 0.3)
         model = lost_mode(20_000, 0.3)[0].model
-        places = find_places(np.random.default_rng(0), model, data)
+        places = find_places(np.random.default_rng(0), model, data).modes
         np.testing.assert_allclose(np.sort(places[:, 0]), [0.0, 10.0], atol=0.3)
 
 
@@ -143,6 +144,7 @@ class TestCover:
 QUICK = ("lost",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family",
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES],
@@ -250,6 +252,7 @@ def test_samples_visit_all_modes_in_proportion(family: str) -> None:
     assert np.mean(drawn.flat[:, 0] > 0.0) == pytest.approx(right, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_corrected_draws_visit_the_modes_that_a_coreset_lost(seed: int) -> None:
     case = next(iter(FAMILIES["lost"](seed)))
@@ -267,6 +270,7 @@ def test_corrected_draws_visit_the_modes_that_a_coreset_lost(seed: int) -> None:
         cb.correct(case.coreset, case.rows, method="psis", seed=seed)
 
 
+@pytest.mark.slow
 def test_a_mode_with_next_to_nothing_counts_where_the_full_posterior_has_nothing() -> None:
     """0.0005 of π_w lies where π is lower by 300 nats: KL is 0.15."""
 

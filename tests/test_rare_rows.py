@@ -88,6 +88,7 @@ def test_rare_levels_are_found_however_they_are_coded(how):
     assert np.linalg.matrix_rank(without) == np.linalg.matrix_rank(rest)
 
 
+@pytest.mark.slow
 def test_whole_levels_are_kept_the_rarest_first():
     level, X = coded("dummies")
     problem, rare = found(X)

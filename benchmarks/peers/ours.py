@@ -10,7 +10,6 @@ from benchmarks.peers.problems import Problem
 from benchmarks.peers.result import Clock, Result, independent
 
 import corebayes as cb
-from corebayes.exact.correct import corrected
 from corebayes.models.structure import is_structured
 from corebayes.samplers.laplace import full_posterior
 from corebayes.samplers.posterior import Posterior
@@ -20,7 +19,8 @@ CHAINS, DRAWS = 4, 1000
 # Rows of a uniform subsample, at most a fifth of all.
 SUBSAMPLE = 10_000
 WIDE = 1e4
-TRUTH_POTENTIALS = 6e8
+# Of the truth: values of single rows, and effective draws that are enough.
+TRUTH_POTENTIALS, TRUTH_DRAWS = 4e9, 8000
 
 
 def coreset(problem: Problem, seed: int, limit: float) -> Result:
@@ -92,29 +92,21 @@ def uniform(problem: Problem, seed: int, limit: float) -> Result:
 
 
 def truth(problem: Problem, seed: int, limit: float) -> Result:
-    """The longest run that is affordable: draws of all rows' posterior by importance weights, of
-    Laplace's fit where that covers it, else corrected from a coreset of twice the rows."""
+    """The longest run that is affordable, and no coreset in it: draws of Laplace's fit with
+    importance weights of all rows, or NumPyro's NUTS on all rows where there are groups."""
+    if is_structured(problem.model):
+        from benchmarks.peers.numpyro_methods import nuts
+
+        found = nuts(problem, seed + 100, limit, enough=TRUTH_DRAWS)
+        return found._replace(note=f"NumPyro NUTS on all rows, {found.note}")
     clock = Clock()
-    if not is_structured(problem.model) and problem.model.dim < 20:
-        number = int(min(40_000, max(2_000, TRUTH_POTENTIALS / problem.rows.num_rows)))
-        found = cb.laplace(
-            problem.model, problem.rows, draws=number, seed=seed + 100, progress=False
-        )
-        note = f"Laplace with importance weights of all rows, k̂ {found.attrs['pareto_k']:.2f}"
-        return Result(
-            problem.named(found.posterior["beta"].values),
-            clock.seconds,
-            note,
-            found.attrs["pareto_k"],
-            ess=int(found.attrs["effective_draws"]),
-        )
-    built = cb.build(
-        problem.model, problem.rows, size=2 * problem.size, seed=seed + 100, progress=False
+    number = int(min(40_000, max(2_000, TRUTH_POTENTIALS / problem.rows.num_rows)))
+    found = cb.laplace(problem.model, problem.rows, draws=number, seed=seed + 100, progress=False)
+    shape = found.attrs["pareto_k"]
+    return Result(
+        problem.named(found.posterior["beta"].values),
+        clock.seconds,
+        f"Laplace with importance weights of all rows, k̂ {shape:.2f}",
+        shape,
+        ess=int(found.attrs["effective_draws"]),
     )
-    each = int(min(4_000, max(500, TRUTH_POTENTIALS / (CHAINS * problem.rows.num_rows))))
-    exactly = corrected(np.random.default_rng(seed + 101), built, problem.rows, each, CHAINS)
-    note = (
-        f"{built.size:,} rows, corrected by all of them: {exactly.acceptance:.0%} of the moves "
-        "accepted"
-    )
-    return Result(problem.named(exactly.values), clock.seconds, note)

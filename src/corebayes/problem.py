@@ -12,7 +12,9 @@ from corebayes.data.arrays import ArrayData
 from corebayes.deadline import OutOfTimeError, check_time, part_of_time
 from corebayes.rows import Rows, open_rows
 from corebayes.samplers.exact import is_conjugate
-from corebayes.samplers.places import find_places
+from corebayes.samplers.mode_search import Mode
+from corebayes.samplers.places import NO_ROWS, Places, find_places, modes_near
+from corebayes.samplers.subsamples import Sampled
 from corebayes.scan.passes import Query
 from corebayes.scan.query import Statistics
 from corebayes.types import Array, Gaussian, Indices, Model, Points, WeightedPoints
@@ -32,7 +34,7 @@ class Problem:
     """Anything that `open_rows` takes."""
     closed_form: Any = field(default=None, repr=False)
     """What the closed-form geometry derives from the statistics, once."""
-    known_places: Array | None = field(default=None, repr=False)
+    known_places: Places | None = field(default=None, repr=False)
     strays: Array | None = field(default=None, repr=False)
     """Places (K, d) at which coresets on the way had modes of their own."""
 
@@ -52,14 +54,32 @@ class Problem:
     def of_points(self, points: WeightedPoints) -> Problem:
         """The same model on these rows, each counted as often as its weight says."""
         rows = open_rows(ArrayData(fields=points.rows.fields, counts=points.weights))
-        return Problem(self.model, rows, known_places=self.known_places, strays=self.strays)
+        known = None if self.known_places is None else Places(self.known_places.modes)
+        return Problem(self.model, rows, known_places=known, strays=self.strays)
 
     @property
     def places(self) -> Array:
-        """Modes of the posterior of all rows, the heaviest first, (K, d); see `find_places`.
+        """Modes of the posterior of all rows, the heaviest first, (K, d); see `find_places`."""
+        return self._found.modes
 
-        Found once, with the same random numbers always, so that looks can be compared.
-        """
+    @property
+    def carriers(self) -> Indices:
+        """Rows that a mode may rest on alone, to choose from beside random ones."""
+        return self._found.carriers if self.known_places is not None else NO_ROWS
+
+    def modes_near(self, places: Array) -> list[Mode]:
+        """The modes of the posterior of all rows that these places lead to."""
+        if len(places) == 0:
+            return []
+        sampled = self._found.sampled
+        if sampled is None:
+            fixed = np.random.default_rng(self.data.num_rows)
+            sampled = Sampled.from_nothing(fixed, self.model, self.data)
+        return modes_near(sampled, places)
+
+    @property
+    def _found(self) -> Places:
+        """Found once, with the same random numbers always, so that looks can be compared."""
         if self.known_places is None:
             fixed = np.random.default_rng(self.data.num_rows)
             try:
@@ -68,7 +88,7 @@ class Problem:
             except OutOfTimeError:
                 # Nobody who gave a time wants to spend it all on a search before the first row.
                 check_time()
-                self.known_places = np.empty((0, self.model.dim))
+                self.known_places = Places(np.empty((0, self.model.dim)))
         return self.known_places
 
     @property

@@ -83,6 +83,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("formula", "family", "fields"), MODELS)
 def test_density_names_and_export(formula, family, fields):
     own, model, data = adapted(formula, family)
@@ -108,6 +109,7 @@ def test_density_names_and_export(formula, family, fields):
     assert np.isfinite(log_density(coreset, np.zeros(model.dim)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("formula", "family", "parent"),
     [

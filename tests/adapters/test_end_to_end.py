@@ -43,6 +43,7 @@ def trace(library: str) -> Any:
     return cb.sample(coreset(library), draws=100, chains=2, tune=200, log_likelihood=True)
 
 
+@pytest.mark.slow
 def test_draws_have_the_models_names_dimensions_and_labels():
     posterior = trace("pymc").posterior
     assert set(posterior.data_vars) == {"beta", "sigma"}

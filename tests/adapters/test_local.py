@@ -70,6 +70,7 @@ def adapted(name):
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param("centred", marks=SLOW), "non-centred", pytest.param("flat", marks=SLOW)]
 )
@@ -127,6 +128,7 @@ def test_rescaled_coordinates_go_there_and_back():
     assert np.isclose(volume, np.linalg.slogdet(jacobian)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["centred", pytest.param("non-centred", marks=SLOW)])
 def test_a_coreset_has_the_same_posterior(name):
     model, data = adapted(name)
@@ -155,6 +157,7 @@ def test_both_forms_have_the_same_fit():
     np.testing.assert_allclose(means[0], means[1], atol=0.1)
 
 
+@pytest.mark.slow
 def test_pymc_with_a_flat_prior_and_pickled():
     x, g, eta, rng = rows()
     with pymc.Model() as own:

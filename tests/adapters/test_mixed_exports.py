@@ -88,6 +88,7 @@ def unconstrained(coreset: Any, theta: Any) -> dict[str, Any]:
     return values
 
 
+@pytest.mark.slow
 @models
 def test_numpyro(formula):
     coreset = mixed(formula)

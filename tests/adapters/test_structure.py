@@ -107,6 +107,7 @@ def test_a_non_centred_gather_is_centred_first():
     np.testing.assert_array_equal(found(model, data).groups(block)[:, 0], g[:50])
 
 
+@pytest.mark.slow
 def test_crossed_terms_and_slopes_that_are_zero_in_many_rows():
     X, g, h, y = rows()
     model, data = from_numpyro(crossed_with_slopes, X, g, h + 1, y, G, H)
@@ -128,6 +129,7 @@ def test_rows_that_touch_everything():
     assert found(model, data) is None and not is_structured(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("non_centred", [False, True])
 def test_pymc(non_centred):
     X, g, h, y = rows()
@@ -177,6 +179,7 @@ def test_a_custom_model_in_jax():
     assert "30 of the 30 groups of X[3]" in structure.describe()
 
 
+@pytest.mark.slow
 def test_many_groups_with_few_rows_each():
     rng = np.random.default_rng(1)
     many = 4000

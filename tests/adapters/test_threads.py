@@ -44,6 +44,7 @@ def test_models_in_several_threads(number: int) -> None:
         sys.setswitchinterval(interval)
 
 
+@pytest.mark.slow
 def test_pymc_models_in_several_threads() -> None:
     pymc = pytest.importorskip("pymc")
     x = np.linspace(-1.0, 1.0, 12)

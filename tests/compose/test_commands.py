@@ -77,3 +77,13 @@ def test_patients_enter_as_a_whole(call, suffix, how):
     code, out, err = call(f"certify u.parquet v.{suffix} --tol 0.1")
     assert code == 0, err
     assert "units" in out
+
+
+def test_a_night_without_rows(call):
+    assert call("build n0.npz --model logistic --prior-sd 1 --size 12 --out a.parquet")[0] == 0
+    np.savez("none.npz", X=np.ones((0, 3)), y=np.ones(0))
+    code, out, err = call("update a.parquet none.npz --out b.parquet --json")
+    told = json.loads(out)
+    assert code == 0 and "the coreset of 12 rows stays as it is" in err
+    assert told["num_rows"] == 2000 and told["step"] is None
+    assert np.array_equal(cb.load("b.parquet").weights, cb.load("a.parquet").weights)

@@ -34,6 +34,7 @@ def test_a_tree_of_merges_is_near_the_coreset_of_the_whole(parts):
         assert np.array_equal(SITES[names.index(name)][0][number], x)
 
 
+@pytest.mark.slow
 def test_shards_built_around_all_of_them_lose_nothing():
     """Many small shards: matched where each one's own posterior lies, most of it is lost."""
     X, y = piece(11, 48_000)

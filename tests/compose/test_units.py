@@ -215,6 +215,12 @@ def test_a_row_of_no_unit_is_named(table):
         cb.open(table, target="y", features=["a", "b"], unit="kind", duplicates="count")
 
 
+@pytest.mark.parametrize("asked", [{"size": 60}, {"tol": 0.02}])
+def test_what_ended_a_build_counts_units(asked):
+    built = cb.build(cb.LogisticRegression(prior=cb.Normal()), opened(), seed=0, **asked)
+    assert f"{built.size} units" in built.reason and "rows" not in built.reason
+
+
 def test_units_on_processes(coreset):
     with cb.processes(2) as executor:
         other = cb.build(

@@ -51,6 +51,7 @@ def _drifting(month, num_rows=8000):
     return X, (rng.random(num_rows) < 1.0 / (1.0 + np.exp(-X @ theta))).astype(float)
 
 
+@pytest.mark.slow
 def test_a_posterior_that_moves_is_followed(monkeypatch):
     """Months that are not alike: what the reserve has to match is wider than the posterior."""
 

@@ -174,6 +174,7 @@ def test_more_points_than_cubics_use_higher_degrees():
     assert laplace_kl(coreset, open_rows((X, y))) < 1e-11
 
 
+@pytest.mark.slow
 def test_a_custom_model_by_its_functions_alone():
     X, y = logistic_rows(1_500)
     X = X[:, :3]
@@ -190,6 +191,7 @@ def test_a_custom_model_by_its_functions_alone():
     assert certificate.certified, certificate.verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cauchy", pytest.param("mixture", marks=pytest.mark.slow)])
 def test_two_modes_are_both_right(name):
     result = outcome(name, seed=1)
@@ -219,6 +221,7 @@ def custom_problem(num_rows, **options):
     return Problem(cb.CustomModel(log_likelihood, log_prior, 5).bind(data), data, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("geometry", "rehearsed"),
     [

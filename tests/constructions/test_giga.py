@@ -86,6 +86,7 @@ def test_counts_equal_repeated_rows():
     assert np.allclose(dense_weights(counted), merged(plain, counts), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_beats_uniform_and_refit_beats_both():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 5))

@@ -50,6 +50,7 @@ def test_potential_scales_are_prior_variances():
     assert np.allclose(state.scales[:8], potentials.var(axis=1), rtol=0.1)
 
 
+@pytest.mark.slow
 def test_the_same_optimum_by_another_program():
     problem, state, penalty, weights = solved("linear", 0.05, num_rows=25)
     model, block = problem.model, problem.data.take(np.arange(25))
@@ -94,6 +95,7 @@ def test_nothing_pays_at_the_largest_penalty_and_too_many_return_early():
     assert solved("linear", 1e-6, size=2)[3] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [1.0, 0.5])
 def test_finds_the_size_and_fits_without_the_penalty(power):
     case = CASES["poisson"]

@@ -29,6 +29,7 @@ def visits(seed: int) -> pd.DataFrame:
     return frame.sample(frac=1.0, random_state=seed, ignore_index=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_coreset_has_the_rows_that_say_all_there_is_about_a_level(seed):
     frame = visits(seed)

@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import corebayes
 from corebayes.models import family, glm
@@ -15,6 +16,7 @@ from corebayes.models import family, glm
 HEAD = """
 from dataclasses import dataclass
 import numpy as np
+import pytest
 from corebayes.models.family import Constant, Family, Jet
 from corebayes.models.glm import GLM
 from corebayes.models.scale_prior import HalfStudentT
@@ -90,6 +92,7 @@ def test_one_file_one_export_one_row(tmp_path):
     _built(tmp_path, "rate")
 
 
+@pytest.mark.slow
 def test_the_same_with_several_predictors(tmp_path):
     _copied(tmp_path)
     _add_family(tmp_path, "LogisticNoiseRegression", family.__doc__)

@@ -43,6 +43,7 @@ def share_beyond(rows, model):
 
 
 # The second mode too light, which made draws of the first alone; too heavy; and not there.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "weights", [(1.0, 0.91), (1.0, 0.88), (1.0, 1.04), (1.02, 0.97), (1.0, 0.0)]
 )

@@ -53,6 +53,7 @@ def run(walk, steps, max_passes=10**6):
     return chains, passes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ahead", [1, 5])
 def test_the_target_is_invariant_whatever_is_drawn_ahead(ahead):
     walk = Walk(1, 4, ahead)

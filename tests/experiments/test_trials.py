@@ -135,6 +135,7 @@ def test_a_trial_that_fails_is_named(tmp_path):
     assert "in the trial: rbf uk_prices" in failed.value.__notes__[0]
 
 
+@pytest.mark.slow
 def test_interrupted_runs_go_on(tmp_path):
     """Ctrl-C keeps what is finished, leaves no process, and the same command completes the rest."""
     words = ["reproduce", "gaussian", "--quick", "--trials", "2", "--workers", "2"]

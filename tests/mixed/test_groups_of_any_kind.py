@@ -111,6 +111,7 @@ class Crash:
             yield answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [4, 11])
 def test_a_build_goes_on_after_a_crash(files, expected, tmp_path, monkeypatch, number):
     monkeypatch.setattr(journal, "SHARE_OF_TIME", 0.0)
@@ -177,6 +178,7 @@ def test_more_pairs_than_anyone_has_is_a_sentence():
         cb.build(crossed, rows, target="y", size=500)
 
 
+@pytest.mark.slow
 def test_crossed_terms_with_hundreds_of_groups():
     rng = np.random.default_rng(2)
     g, h, c = (rng.integers(number, size=8000) for number in (110, 90, 16))

@@ -117,6 +117,7 @@ def rows(seed: int = 0, num_rows: int = 800, dim: int = 8) -> tuple[Any, np.ndar
     return pandas.DataFrame(X, columns=names).assign(y=y), beta / X.std(axis=0)
 
 
+@pytest.mark.slow
 def test_a_model_says_it_and_keeps_it(tmp_path: Any) -> None:
     frame, beta = rows()
     model = cb.LinearRegression(prior=cb.Horseshoe(num_relevant=2), intercept=True)

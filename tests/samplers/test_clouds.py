@@ -87,6 +87,7 @@ def test_axes_that_stand_in_the_way_are_moved_less() -> None:
     assert often[1] < 0.5 * min(often[0], often[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dim", "number"), [(12, 600), pytest.param(30, 1000, marks=pytest.mark.slow)]
 )

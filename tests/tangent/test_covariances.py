@@ -157,6 +157,7 @@ def test_monte_carlo_gradient_is_unbiased(name):
     assert np.all(np.abs(draws.mean(axis=0) - exact * 19 / 20) < 4 * error)
 
 
+@pytest.mark.slow
 def test_subsampled_gradient_is_unbiased():
     problem, points, _ = at_points("linear", cb.ClosedForm())
     exact = cb.ClosedForm().restrict(problem, points).gradient(RNG, WEIGHTS)

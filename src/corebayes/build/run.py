@@ -17,6 +17,7 @@ from corebayes.certify.same_data import check_same_data
 from corebayes.checkpoint import open_journal, run_identity
 from corebayes.constructions import Construction, Info
 from corebayes.coreset import Coreset
+from corebayes.data.units import noun_of
 from corebayes.data.warn import ModeWarning, TimeWarning, warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.prior_table import statement_of
@@ -180,7 +181,7 @@ class Run:
         """Step until there is a reason to stop, and give it."""
         reason = self._until(tolerance, show)
         size = self.size
-        say("end", f"{size} rows, stopped: {reason}", size=size, reason=reason)
+        say("end", f"{size} {self._noun}, stopped: {reason}", size=size, reason=reason)
         return reason
 
     def _until(self, tolerance: Tolerance, show: Callable[..., None]) -> str:
@@ -194,7 +195,7 @@ class Run:
                 self.limit.has_answer()
                 show(self.size, info.kl, self.problem.rows_scanned / seconds)
                 if tolerance.holds(self, info, last=info.done is not None):
-                    return tolerance.reason(self.size)
+                    return tolerance.reason(self.size, self._noun)
                 if info.done is not None:
                     return info.done + self._beside
                 if self.limit.is_over():
@@ -215,6 +216,10 @@ class Run:
         random rows for chosen ones."""
         if self.warning is not None:
             warn(self.warning, ModeWarning if self.trace else TimeWarning)
+
+    @property
+    def _noun(self) -> str:
+        return noun_of(self.problem.data.template)
 
     def present(self) -> Coreset:
         """The coreset of the points that there are now."""

@@ -62,10 +62,10 @@ class Tolerance:
         if self.tol is None or self.reached or coreset.reason == "interrupted":
             return
         warn(
-            f"tol={self.tol:g} was not reached: the {coreset.size:,} rows are not certified at it "
-            f"(stopped: {coreset.reason}). certify measures how far they are; "
+            f"tol={self.tol:g} was not reached: the {coreset.size:,} {coreset.noun} are not "
+            f"certified at it (stopped: {coreset.reason}). certify measures how far they are; "
             + (
-                "give build more rows or time"
+                f"give build more {coreset.noun} or time"
                 if coreset.size < coreset.num_rows
                 else nearer(coreset)
             )
@@ -73,13 +73,13 @@ class Tolerance:
             ToleranceWarning,
         )
 
-    def reason(self, size: int) -> str:
+    def reason(self, size: int, noun: str) -> str:
         if self.limited:
             return (
                 f"measured KL(π_w ‖ π) ≤ {self.tol:g} around the modes that were found, twice, "
-                f"with {size} rows"
+                f"with {size} {noun}"
             )
-        return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} rows"
+        return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} {noun}"
 
     def _measured(self, run: Underway) -> Certificate:
         assert self.tol is not None

@@ -20,7 +20,7 @@ import numpy as np
 
 from corebayes.coreset import Coreset
 from corebayes.rows import Rows
-from corebayes.samplers.high_places import high_places, with_high_modes
+from corebayes.samplers.high_places import with_high_modes
 from corebayes.samplers.laplace import asked_posterior
 from corebayes.samplers.mode_search import (
     Mode,
@@ -31,18 +31,15 @@ from corebayes.samplers.mode_search import (
     shares_of,
 )
 from corebayes.samplers.places import (
-    ALL_ROWS,
     NUM_ERRORS,
-    RACE_ROWS,
-    SUBSAMPLE_ROWS,
+    all_places,
     climbed,
     most_fits,
     race_error,
     spread,
-    subsample,
 )
 from corebayes.samplers.posterior import Posterior
-from corebayes.samplers.telling import Tellers, find_tellers
+from corebayes.samplers.subsamples import RACE_ROWS, SUBSAMPLE_ROWS, Sampled
 from corebayes.samplers.tempering import Annealed
 from corebayes.scan.query import Derivatives
 from corebayes.types import Array, Model, Rng
@@ -62,20 +59,22 @@ class Found(NamedTuple):
 
 
 def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
-    """Cost: a pass of 100 potentials a row, a thousand particles on M and on some 700 rows, and
-    Newton fits of both; passes of N·d² flops only where a mode of these is none of π_w's."""
+    """Cost: a pass of some 120 to 400 potentials a row, a thousand particles on M and on some 700
+    rows, and Newton fits of both; passes of N·d² flops only where a mode of these is none of
+    π_w's."""
     posterior, most = Posterior.of(coreset), most_fits(coreset.model)
     annealed, starts = spread(rng, posterior)
     ours = modes_of_particles(posterior, starts, most=most)
-    warm = [] if annealed is None else annealed.path
+    warm = None if annealed is None else np.concatenate(annealed.path)
     anchor = ours[0].fit.mean if ours else starts[0]
-    sampled = _Sampled(rng, coreset.model, rows, anchor, warm)
+    sampled = Sampled(rng, coreset.model, rows, anchor, warm)
     sample, everything = sampled.posterior(SUBSAMPLE_ROWS)
-    theirs = modes_of_particles(sample, spread(rng, sample)[1], most=most)
-    theirs = with_high_modes(sample, high_places(rng, sample), theirs)
+    full, full_starts = spread(rng, sample)
+    theirs = modes_of_particles(sample, full_starts, most=most)
+    theirs = with_high_modes(sample, all_places(rng, sample, full), theirs)
     # Each of them may lead to a mode of the other that its own particles missed.
     ours = modes_of_particles(posterior, _means(theirs, coreset.model), known=ours, most=most)
-    ours = with_high_modes(posterior, np.concatenate([*warm, high_places(rng, posterior)]), ours)
+    ours = with_high_modes(posterior, all_places(rng, posterior, annealed), ours)
     if not ours:
         return Found([], annealed, [])
     ours = [mode for mode, share in zip(ours, shares_of(ours), strict=True) if share > NEGLIGIBLE]
@@ -86,23 +85,7 @@ def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
     return Found(ours, annealed, lost)
 
 
-class _Sampled:
-    """Subsamples of all rows, with the rows that say most of places far away."""
-
-    def __init__(self, rng: Rng, model: Model, rows: Rows, anchor: Array, warm: list[Array]):
-        self.rng, self.model, self.rows = rng, model, rows
-        self.tellers: Tellers | None = None
-        if rows.num_rows > ALL_ROWS:
-            self.tellers = find_tellers(rng, model, rows, anchor, warm)
-
-    def posterior(self, number: int) -> tuple[Posterior, bool]:
-        """Of so many rows, and whether they are all there are."""
-        if self.tellers is None or self.rows.num_rows <= number:
-            return subsample(self.rng, self.model, self.rows, number)
-        return self.tellers.subsample(self.rng, self.rows, number), False
-
-
-def _raced(sampled: _Sampled, ours: list[Mode], unknown: list[Mode]) -> list[Mode]:
+def _raced(sampled: Sampled, ours: list[Mode], unknown: list[Mode]) -> list[Mode]:
     """Modes of π, climbed to on all rows, that may have mass beside those that π_w has."""
     if not unknown or not ours:
         return []

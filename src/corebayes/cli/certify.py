@@ -7,60 +7,32 @@ from typing import Annotated
 from typer import Option
 
 import corebayes as cb
-from corebayes.cli.inputs import columns_of, make_executor
-from corebayes.cli.options import (
-    CoresetFile,
-    Counts,
-    Features,
-    Formula,
-    Json,
-    Memory,
-    RowsFile,
-    Scheduler,
-    Seed,
-    Target,
-    Tls,
-    Workers,
-    make_console,
-    print_json,
-    read,
-)
+from corebayes.cli.all_rows import AllRows, of_all_rows
+from corebayes.cli.options import Json, Seed, make_console, print_json
 from corebayes.watch.steps import show_steps
 
 EXAMPLE = "Example: corebayes certify coreset.parquet rows.parquet"
 
 
+@of_all_rows
 def certify(
-    coreset: CoresetFile,
-    rows: RowsFile,
-    target: Target = None,
-    features: Features = None,
-    counts: Counts = None,
-    formula: Formula = None,
+    given: AllRows,
     draws: Annotated[int, Option(help="Fresh draws, at most.")] = 4000,
     tol: Annotated[float, Option(help="Largest KL, in nats, to certify.")] = 0.02,
     seed: Seed = 1,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    tls: Tls = None,
-    memory: Memory = None,
     as_json: Json = False,
 ) -> int:
     """Measure how far the coreset posterior is from the full one. Exit code 1: not certified.
 
     The columns are those the coreset was built with unless others are named.
     """
-    loaded = cb.load(coreset)
-    data = read(rows, columns_of(loaded, target, features, counts, formula))
-    with make_executor(workers, scheduler, tls) as executor, show_steps() as steps:
+    with given.opened() as (rows, reading), show_steps() as steps:
         steps.begin("certifying")
-        if memory is None:
-            executor = steps.watch(executor or data.executor)
-        certificate = cb.certify(
-            loaded, data, draws=draws, tol=tol, seed=seed, memory=memory, executor=executor
-        )
+        if reading["memory"] is None:
+            reading["executor"] = steps.watch(reading["executor"] or rows.executor)
+        certificate = cb.certify(given.coreset, rows, draws=draws, tol=tol, seed=seed, **reading)
     if as_json:
-        print_json(command="certify", coreset=str(coreset), rows=rows, **certificate.to_dict())
+        print_json(**given.told("certify"), **certificate.to_dict())
     else:
         colour = "green" if certificate.certified else "yellow"
         verdict, _, details = str(certificate).partition("\n")

@@ -7,50 +7,24 @@ from typing import Annotated
 from typer import Option
 
 import corebayes as cb
-from corebayes.cli.inputs import columns_of, make_executor
-from corebayes.cli.options import (
-    CoresetFile,
-    Counts,
-    Features,
-    Formula,
-    Json,
-    Memory,
-    RowsFile,
-    Scheduler,
-    Seed,
-    Target,
-    Tls,
-    Workers,
-    make_console,
-    print_json,
-    read,
-)
+from corebayes.cli.all_rows import AllRows, of_all_rows
+from corebayes.cli.options import Json, Seed, make_console, print_json
 
 EXAMPLE = "Example: corebayes check coreset.parquet rows.parquet"
 
 
+@of_all_rows
 def check(
-    coreset: CoresetFile,
-    rows: RowsFile,
-    target: Target = None,
-    features: Features = None,
-    counts: Counts = None,
-    formula: Formula = None,
+    given: AllRows,
     draws: Annotated[int, Option(help="Replicates of the rows.")] = 200,
     seed: Seed = 0,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    tls: Tls = None,
-    memory: Memory = None,
     as_json: Json = False,
 ) -> None:
     """Compare all rows with rows that the model would make (posterior predictive checks)."""
-    loaded = cb.load(coreset)
-    data = read(rows, columns_of(loaded, target, features, counts, formula))
-    with make_executor(workers, scheduler, tls) as executor:
-        found = cb.check(loaded, data, num_draws=draws, seed=seed, memory=memory, executor=executor)
+    with given.opened() as (rows, reading):
+        found = cb.check(given.coreset, rows, num_draws=draws, seed=seed, **reading)
     if as_json:
-        print_json(command="check", coreset=str(coreset), rows=rows, **found.to_dict())
+        print_json(**given.told("check"), **found.to_dict())
         return
     verdict, _, details = str(found).partition("\n")
     console = make_console()

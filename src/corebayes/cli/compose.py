@@ -32,6 +32,8 @@ from corebayes.cli.options import (
     read,
 )
 from corebayes.cli.priors import given_prior
+from corebayes.compose.update import unchanged
+from corebayes.data.empty import NoRowsError
 from corebayes.files.outputs import probe_output, write_or_keep
 from corebayes.models import NormalPriorModel
 from corebayes.report.summary import summarise
@@ -82,7 +84,11 @@ def update(
     probe_output(out, ".parquet")
     loaded = cb.load(coreset)
     columns = columns_of(loaded, target, features, counts)._replace(on_bad=on_bad)
-    data = read(rows, columns)
+    try:
+        data = read(rows, columns)
+    except NoRowsError as error:
+        _write(context, "update", unchanged(loaded, error), out, checkpoint, as_json=as_json)
+        return
     with make_executor(workers, scheduler, tls) as executor:
         grown = cb.update(
             loaded,
@@ -217,7 +223,8 @@ def _write(
     provenance = {**coreset.provenance, "command": shlex.join(["corebayes", *context.obj])}
     coreset = replace(coreset, provenance=provenance)
     write_or_keep(coreset.save, out, f"the coreset of {coreset.size} rows", beside=checkpoint)
-    step = coreset.provenance["steps"][-1]
+    # Of a coreset that no rows were added to yet there is none.
+    step = next(reversed(coreset.provenance.get("steps") or ()), None)
     kept = 0 if coreset.reserve is None else coreset.reserve.size
     if as_json:
         print_json(
@@ -237,6 +244,6 @@ def _write(
     console.print(f"  sources  {len(coreset.sources)}, the last {coreset.sources[-1].name!r}")
     console.print(f"  reserve  {kept:,} rows for the next time")
     console.print(f"  stopped  {coreset.reason}", soft_wrap=True)
-    if step["kl"] is not None:
+    if step is not None and step["kl"] is not None:
         console.print(f"  missed   {step['kl']:.2g} ± {step['kl_se']:.1g} nats in this step")
     console.print(f"  time     {coreset.provenance['seconds']:.2f} s")

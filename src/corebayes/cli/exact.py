@@ -11,36 +11,16 @@ from typing import Annotated, Any
 from typer import Option
 
 import corebayes as cb
-from corebayes.cli.inputs import columns_of, make_executor
-from corebayes.cli.options import (
-    CoresetFile,
-    Counts,
-    Features,
-    Formula,
-    Json,
-    Memory,
-    RowsFile,
-    Scheduler,
-    Seed,
-    Target,
-    Tls,
-    Workers,
-    make_console,
-    print_json,
-    read,
-)
+from corebayes.cli.all_rows import AllRows, of_all_rows
+from corebayes.cli.options import Json, Seed, make_console, print_json
 from corebayes.cli.sample import import_netcdf, summary_table, write_netcdf
 from corebayes.files.outputs import ROOM, probe_output, write_or_keep
 from corebayes.report.summary import summarise
 
 
+@of_all_rows
 def correct(
-    coreset: CoresetFile,
-    rows: RowsFile,
-    target: Target = None,
-    features: Features = None,
-    counts: Counts = None,
-    formula: Formula = None,
+    given: AllRows,
     draws: Annotated[int, Option(help="Draws of each chain.")] = 1000,
     chains: Annotated[int, Option(help="Chains.")] = 4,
     method: Annotated[
@@ -48,34 +28,23 @@ def correct(
     ] = "surrogate",
     seed: Seed = 0,
     out: Annotated[Path | None, Option(help="Where to write the draws (.nc, for ArviZ).")] = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    tls: Tls = None,
-    memory: Memory = None,
     as_json: Json = False,
 ) -> None:
     """Draw from the posterior of all rows, by moves that are made on the coreset.
 
     The columns are those the coreset was built with unless others are named.
     """
-    loaded = cb.load(coreset)
     if out is not None:
-        probe_output(out, ".nc", num_bytes=ROOM + 8 * draws * chains * (loaded.model.dim + 4))
-        import_netcdf()
-    data = read(rows, columns_of(loaded, target, features, counts, formula))
-    began = time.perf_counter()
-    with make_executor(workers, scheduler, tls) as executor:
-        found = cb.correct(
-            loaded,
-            data,
-            draws=draws,
-            chains=chains,
-            seed=seed,
-            method=method,
-            memory=memory,
-            executor=executor,
+        probe_output(
+            out, ".nc", num_bytes=ROOM + 8 * draws * chains * (given.coreset.model.dim + 4)
         )
-    seconds = time.perf_counter() - began
+        import_netcdf()
+    with given.opened() as (rows, reading):
+        began = time.perf_counter()
+        found = cb.correct(
+            given.coreset, rows, draws=draws, chains=chains, seed=seed, method=method, **reading
+        )
+        seconds = time.perf_counter() - began
     if out is not None:
         write_or_keep(partial(write_netcdf, found), out, "the file of draws")
     parameters, known = summarise(found.posterior), found.posterior.attrs
@@ -84,9 +53,7 @@ def correct(
         told["acceptance"] = known["acceptance"]
     if as_json:
         print_json(
-            command="correct",
-            coreset=str(coreset),
-            rows=rows,
+            **given.told("correct"),
             out=None if out is None else str(out),
             draws=draws,
             chains=chains,
@@ -105,76 +72,47 @@ def correct(
         console.print(f"Draws are in {out}")
 
 
+@of_all_rows
 def evidence(
-    coreset: CoresetFile,
-    rows: RowsFile,
-    target: Target = None,
-    features: Features = None,
-    counts: Counts = None,
-    formula: Formula = None,
+    given: AllRows,
     draws: Annotated[int, Option(help="Draws to measure on.")] = 4000,
     seed: Seed = 0,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    tls: Tls = None,
-    memory: Memory = None,
     as_json: Json = False,
 ) -> None:
     """Measure the log marginal likelihood of all rows."""
-    loaded = cb.load(coreset)
-    data = read(rows, columns_of(loaded, target, features, counts, formula))
-    with make_executor(workers, scheduler, tls) as executor:
-        value, error = cb.log_evidence(
-            loaded, data, draws=draws, seed=seed, memory=memory, executor=executor
-        )
+    with given.opened() as (rows, reading):
+        value, error = cb.log_evidence(given.coreset, rows, draws=draws, seed=seed, **reading)
     if as_json:
-        print_json(
-            command="evidence",
-            coreset=str(coreset),
-            rows=rows,
-            log_evidence=value,
-            standard_error=error,
-        )
+        print_json(**given.told("evidence"), log_evidence=value, standard_error=error)
         return
     digits = 4 if error == 0.0 else 3
     make_console().print(
-        f"log evidence of {loaded.num_rows:,} rows: {value:,.{digits}f} ± {error:.2g} nats",
+        f"log evidence of {given.coreset.num_rows:,} rows: {value:,.{digits}f} ± {error:.2g} nats",
         style="bold",
     )
 
 
+@of_all_rows
 def loo(
-    coreset: CoresetFile,
-    rows: RowsFile,
-    target: Target = None,
-    features: Features = None,
-    counts: Counts = None,
-    formula: Formula = None,
+    given: AllRows,
     draws: Annotated[int, Option(help="Draws of each chain.")] = 250,
     chains: Annotated[int, Option(help="Chains.")] = 4,
     seed: Seed = 0,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    tls: Tls = None,
-    memory: Memory = None,
     as_json: Json = False,
 ) -> None:
     """Cross-validate by leaving out every row once (PSIS-LOO)."""
-    loaded = cb.load(coreset)
-    data = read(rows, columns_of(loaded, target, features, counts, formula))
-    with make_executor(workers, scheduler, tls) as executor:
+    with given.opened() as (rows, reading):
         found = cb.loo(
-            loaded,
-            data,
+            given.coreset,
+            rows,
             draws=draws,
             chains=chains,
             seed=seed,
-            memory=memory,
-            executor=executor,
             pointwise=False,
+            **reading,
         )
     if as_json:
-        print_json(command="loo", coreset=str(coreset), rows=rows, **_plain(found))
+        print_json(**given.told("loo"), **_plain(found))
     else:
         make_console().print(str(found))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -16,7 +16,9 @@ from corebayes.compose.union import Union, checked
 from corebayes.constructions import Construction
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.coreset.check import has_learned_rows
+from corebayes.data.empty import NoRowsError
 from corebayes.data.units import COUNT
+from corebayes.data.warn import warn
 from corebayes.deadline import time_limit
 from corebayes.formula.rows import as_built
 from corebayes.scan.inline import one_blas_thread
@@ -64,7 +66,8 @@ def update(
 
     Row numbers run on from the old rows to the new; `coreset.origins` says of every row which
     source it is of, by `name` ("source-1", … by default), and its number there. All other arguments
-    are those of `build`; a checkpoint folder has a part for each stage.
+    are those of `build`; a checkpoint folder has a part for each stage. Where no rows came the
+    coreset stays as it is, and a warning says so.
     """
     check_coreset(coreset)
     if has_learned_rows(coreset.finest):
@@ -87,28 +90,40 @@ def update(
         checkpoint=checkpoint,
         rows={"memory": memory, "executor": executor},
     )
+    columns = {"target": target, "features": features, "counts": counts, "on_bad": on_bad}
     with one_blas_thread(), time_limit(max_time) as limit:
-        if target is None and features is None:
-            coreset = with_groups_of_table(coreset, new_rows)
-        rows = as_built(
-            coreset,
-            new_rows,
-            target=target,
-            features=features,
-            counts=counts,
-            on_bad=on_bad,
-            memory=memory,
-            executor=executor,
-        )
-        rows = units_as_long(rows, coreset)
-        longest = rows.template.fields[COUNT].shape[1] if COUNT in rows.template.fields else 0
-        (coreset,) = with_equal_units([coreset], longest)
-        check_new_rows(coreset, rows)
-        coreset = with_groups_of_rows(coreset, rows)
+        try:
+            union = _with_rows(coreset, new_rows, name, columns, asked.rows)
+        except NoRowsError as error:
+            return unchanged(before, error)
         if size is None and tol is None:
-            asked = replace(asked, size=grown_size(before, coreset.model))
-        # Here, where rows still have the numbers that the caller knows.
-        checked(coreset.model, rows)
-        sources = with_new_source(named_sources([coreset], None), name, rows)
+            asked = replace(asked, size=grown_size(before, union.model))
         with make_progress(progress, asked.size) as bar:
-            return reduce_union(Union((coreset,), rows, sources), asked, limit, bar)
+            return reduce_union(union, asked, limit, bar)
+
+
+def unchanged(coreset: Coreset, why: NoRowsError) -> Coreset:
+    """The coreset as it is, after a night in which no rows came."""
+    warn(f"{why}; the coreset of {coreset.size:,} {coreset.noun} stays as it is")
+    return coreset
+
+
+def _with_rows(
+    coreset: Coreset,
+    new_rows: Any,
+    name: str | None,
+    columns: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Union:
+    """The coreset, with whatever groups and places are new, and the rows as it was built from
+    some, checked here, where they still have the numbers that the caller knows."""
+    if columns["target"] is None and columns["features"] is None:
+        coreset = with_groups_of_table(coreset, new_rows)
+    rows = units_as_long(as_built(coreset, new_rows, **columns, **options), coreset)
+    longest = rows.template.fields[COUNT].shape[1] if COUNT in rows.template.fields else 0
+    (coreset,) = with_equal_units([coreset], longest)
+    check_new_rows(coreset, rows)
+    coreset = with_groups_of_rows(coreset, rows)
+    checked(coreset.model, rows)
+    sources = with_new_source(named_sources([coreset], None), name, rows)
+    return Union((coreset,), rows, sources)

@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from corebayes.data.arrays import ArrayData, concatenated
+from corebayes.data.empty import NoRowsError
 from corebayes.data.stored import chosen
 from corebayes.data.table import Tally
 from corebayes.data.watch import ChangedDataError
@@ -163,7 +164,7 @@ def open_blocks(source: Any, enter: Enter, tally: Tally) -> BlockSource:
         lengths.append(len(shard))
         digests.append(_digest(shard))
     if first is None or template is None:
-        raise ValueError("the data is empty: it has no rows")
+        raise NoRowsError()
     return BlockSource(
         blocks=source,
         enter=enter,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.data.arrays import ArrayData, usable
+from corebayes.data.empty import NoRowsError
 from corebayes.data.warn import warn
 from corebayes.types import Block, Indices, Points
 
@@ -130,7 +131,7 @@ def conclude(found: Found, on_bad: str) -> Indices:
     if bad.size:
         warn(f"{number} and are left out; the first: {found.first_bad}")
     if found.total_count == 0.0:
-        raise ValueError("no row is left: every row counts zero times")
+        raise NoRowsError("no row is left: every row counts zero times")
     return bad
 
 
@@ -159,7 +160,7 @@ def check_same_length(lengths: dict[str, int]) -> None:
         written = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
         raise ValueError(f"the numbers of rows differ: {written}")
     if 0 in lengths.values():
-        raise ValueError("the data is empty: it has no rows")
+        raise NoRowsError()
 
 
 def check_lengths(data: ArrayData) -> None:

@@ -11,6 +11,7 @@ from corebayes.data.arrays import ArrayData
 from corebayes.data.blocks import is_blocks, open_blocks
 from corebayes.data.checks import check_lengths
 from corebayes.data.columns import find, from_frame
+from corebayes.data.empty import NoRowsError
 from corebayes.data.joined import join
 from corebayes.data.npy_files import is_npy, open_npy
 from corebayes.data.parquet_files import is_parquet, open_parquet
@@ -41,7 +42,7 @@ def open_table(
         return data
     num_rows = stored.num_rows
     if num_rows == 0:
-        raise ValueError("the data is empty: it has no rows")
+        raise NoRowsError()
     if stored.counts is not None and stored.counts.size != num_rows:
         raise ValueError(
             f"the numbers of rows differ: X has {num_rows:,}, counts has {stored.counts.size:,}"

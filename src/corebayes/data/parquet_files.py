@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 from urllib.request import url2pathname
 
 from corebayes.data.columns import choose_roles, find
+from corebayes.data.empty import NoRowsError
 from corebayes.data.footer import check_data_pages
 from corebayes.data.frames import arrow_column, check_arrow_type, check_names, import_pyarrow
 from corebayes.data.limits import as_limit, check_unpacked
@@ -86,7 +87,7 @@ def open_parquet(
         _check_columns(fragment, first, used, named=features is not None)
         pieces.append(_piece(fragment, used, any_type))
     if not any(piece.groups for piece in pieces):
-        raise ValueError("the data is empty: it has no rows")
+        raise NoRowsError()
     types = tuple(str(schema.field(name).type) for name in used)
     return ParquetSource(pieces=tuple(pieces), roles=roles, types=types)
 

@@ -29,6 +29,11 @@ COUNT, ROW = "unit_count", "unit_row"
 SHARD_PLACES = 16_384
 
 
+def noun_of(template: Block) -> str:
+    """What is counted: rows, or units of several rows."""
+    return "units" if COUNT in template.fields else "rows"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UnitTable:
     """The units of a table; made by `open_units`."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.data import frames
+from corebayes.data.empty import NoRowsError
 from corebayes.types import Array
 
 
@@ -78,7 +79,7 @@ def read(source: Any, names: Iterable[str]) -> dict[str, Values]:
     """The columns of these names, with missing values where there are some."""
     frame = open_frame(source)
     if frame.num_rows == 0:
-        raise ValueError("the table has no rows")
+        raise NoRowsError("the table has no rows")
     columns: dict[str, Values] = {}
     for name in dict.fromkeys(names):
         if name not in frame.names:

@@ -50,7 +50,8 @@ def codes_in(found: Categories, levels: tuple[Any, ...], name: str) -> NDArray[n
         raise BadRowError(
             row,
             f"column {name!r}: {found.levels[found.codes[row]]!r} is none of the levels "
-            f"{some} (rows are numbered from 0)",
+            f"{some} (rows are numbered from 0): leave such rows out, or build with a formula that "
+            f"names all levels, C({name}, levels=[...])",
         )
     return codes
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from corebayes.data.empty import NoRowsError
 from corebayes.data.limits import as_limit, check_unpacked
 from corebayes.formula.columns import (
     BadRowError,
@@ -104,7 +105,7 @@ class Streamed:
                 except BadRowError as error:
                     raise error.after(first) from None
         if not gaps:
-            raise ValueError("the table has no rows")
+            raise NoRowsError("the table has no rows")
         self.num_rows = sum(gap.length for gap in gaps)
         self.gaps = _joined(gaps)
         if self.gaps is not None:

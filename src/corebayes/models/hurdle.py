@@ -13,11 +13,10 @@ from corebayes.models.compiled import Kernels
 from corebayes.models.compiled_special import log_sigmoid, sigmoid
 from corebayes.models.family import Constant, Family, Jet, Row
 from corebayes.models.negative_binomial import negative_binomial_jet
-from corebayes.models.numbers import LEARNED, check_known
 from corebayes.models.poisson import PoissonRegression, log_jet
 from corebayes.models.scale_prior import Beta
 from corebayes.models.special import sigmoid_pair, softplus
-from corebayes.models.zero_inflated import ZeroCounts, check_share, with_dispersion
+from corebayes.models.zero_inflated import NegativeBinomialZeros, ZeroCounts, check_share
 from corebayes.types import Array
 
 # Zeros are drawn anew so often; where the rate is so small that some are left, a count is 1.
@@ -132,7 +131,7 @@ class HurdlePoissonRegression(Hurdle):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HurdleNegativeBinomialRegression(Hurdle):
+class HurdleNegativeBinomialRegression(NegativeBinomialZeros, Hurdle):
     """Zeros with probability `zero_probability`, negative-binomial counts of mean e^η and this
     dispersion that are not zero otherwise."""
 
@@ -141,21 +140,10 @@ class HurdleNegativeBinomialRegression(Hurdle):
         "hurdle_negativebinomial",
         "hurdle_negbinomial",
     )
-    flags = {"dispersion": "dispersion"}  # noqa: RUF012
-
-    dispersion: float = LEARNED
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_known(self.dispersion, "dispersion")
 
     @property
     def jet_kernels(self) -> Kernels:
         return (hurdle_negative_binomial_jet, negative_binomial_jet, leap)
-
-    @property
-    def base(self) -> Family:
-        return with_dispersion(self.dispersion)
 
 
 def _zeros(row: Row) -> Row:

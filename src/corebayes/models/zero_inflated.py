@@ -46,6 +46,26 @@ class ZeroCounts(Family):
         return False
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NegativeBinomialZeros(ZeroCounts):
+    """These counts are negative binomial, with the dispersion that is given or learned."""
+
+    flags = {"dispersion": "dispersion"}  # noqa: RUF012
+
+    dispersion: float = LEARNED
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_known(self.dispersion, "dispersion")
+
+    @property
+    def base(self) -> Family:
+        base = NegativeBinomialRegression()
+        # A number, a symbol or none yet: what a model checks when it is made has been checked.
+        object.__setattr__(base, "dispersion", self.dispersion)
+        return base
+
+
 def check_share(value: float | None, argument: str) -> None:
     """Refuse anything but a number between 0 and 1."""
     if value is not None:
@@ -138,7 +158,7 @@ class ZeroInflatedPoissonRegression(ZeroInflated):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ZeroInflatedNegativeBinomialRegression(ZeroInflated):
+class ZeroInflatedNegativeBinomialRegression(NegativeBinomialZeros, ZeroInflated):
     """Zeros with probability `zero_inflation`, counts of mean μ = e^η and variance
     μ + dispersion · μ² otherwise."""
 
@@ -147,28 +167,10 @@ class ZeroInflatedNegativeBinomialRegression(ZeroInflated):
         "zero_inflated_negativebinomial",
         "zero_inflated_negbinomial",
     )
-    flags = {"dispersion": "dispersion"}  # noqa: RUF012
-
-    dispersion: float = LEARNED
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_known(self.dispersion, "dispersion")
 
     @property
     def jet_kernels(self) -> Kernels:
         return (inflated_negative_binomial_jet, negative_binomial_jet, inflate)
-
-    @property
-    def base(self) -> Family:
-        return with_dispersion(self.dispersion)
-
-
-def with_dispersion(dispersion: Any) -> NegativeBinomialRegression:
-    """The family of counts with this dispersion, be it a number, a symbol or none yet."""
-    base = NegativeBinomialRegression()
-    object.__setattr__(base, "dispersion", dispersion)
-    return base
 
 
 def inflate(u: Array, row: Array, value: Array, first: Array) -> None:

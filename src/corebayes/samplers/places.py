@@ -1,13 +1,15 @@
 """Where the posterior of all rows may have modes, found on a subsample of them.
 
 A subsample of U rows that stand for N/U each has the modes of all rows, though not where they are,
-which is off by √(N/U) deviations, nor with their masses. So particles are annealed to its
-posterior, Newton's method climbs from those of every temperature, and the modes are weighed on a
-larger subsample, where a difference in log mass has a standard error that shows which may still
-matter.
+which is off by √(N/U) deviations, nor with their masses; and it has those that a handful of rows
+make, where it has these rows (`subsamples.py`). So particles are annealed to its posterior,
+Newton's method climbs from those of every temperature, and the modes are weighed on a larger
+subsample, where a difference in log mass has a standard error that shows which may still matter.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,50 +24,66 @@ from corebayes.samplers.mode_search import (
     modes_of_particles,
 )
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.subsamples import RACE_ROWS, SUBSAMPLE_ROWS, Sampled
 from corebayes.samplers.tempering import Annealed, anneal
-from corebayes.types import Array, Model, Rng
+from corebayes.types import Array, Indices, Model, Rng
 
 # Particles, and the parameters beyond which they are too few to find anything: then starts are
 # draws of the prior. A build, which has no time for so many moves, looks at fewer.
 NUM_PARTICLES, MOST_DIM, MOST_BUILT_DIM = 1000, 40, 20
-# Rows of the subsample that is annealed (all rows, if they are no more than the second), and of the
-# one on which its modes are weighed.
-SUBSAMPLE_ROWS, ALL_ROWS, RACE_ROWS = 500, 1000, 10_000
 # Starts taken from the temperatures above the last, and from the prior; fits at most.
 WARM_STARTS, PRIOR_STARTS = 40, 24
 MOST_FITS, MOST_FITS_OF_MANY = 60, 20
 # Parameters that are many.
 MANY = 5
+NO_ROWS: Indices = np.empty(0, dtype=np.int64)
 # Nats below the best beyond which a mode is none to look at, and errors of the difference.
 DEEP, NUM_ERRORS = 40.0, 4.0
 
 
-def find_places(rng: Rng, model: Model, rows: Rows) -> Array:
-    """Modes of the posterior of all rows, the heaviest first, (K, d); none for many parameters.
+class Places(NamedTuple):
+    """Where modes of the posterior of all rows are; none for many parameters."""
 
-    Cost: particles on 500 rows and Newton fits; at most 10,000 rows are read.
-    """
+    modes: Array
+    """The heaviest first, (K, d)."""
+    sampled: Sampled | None = None
+    """The subsamples of rows that they were found on."""
+    carriers: Indices = NO_ROWS
+    """Rows that say most of one mode or another, and that no others may stand for."""
+
+
+def find_places(rng: Rng, model: Model, rows: Rows) -> Places:
+    """Cost: a pass of some 120 to 400 potentials a row where not all rows are looked at, particles
+    on some 700 rows and Newton fits; at most 10,000 rows are read."""
+    none = np.empty((0, model.dim))
     if model.dim > MOST_BUILT_DIM:
-        return np.empty((0, model.dim))
-    sample, everything = subsample(rng, model, rows)
-    modes = modes_of_particles(sample, spread(rng, sample)[1], most=most_fits(model))
-    modes = with_high_modes(sample, high_places(rng, sample), modes)
+        return Places(none)
+    sampled = Sampled.from_nothing(rng, model, rows)
+    sample, everything = sampled.posterior(SUBSAMPLE_ROWS)
+    annealed, starts = spread(rng, sample)
+    modes = modes_of_particles(sample, starts, most=most_fits(model))
+    modes = with_high_modes(sample, all_places(rng, sample, annealed), modes)
     if not everything and len(modes) > 1:
-        sample, everything = subsample(rng, model, rows, RACE_ROWS)
+        sample, everything = sampled.posterior(RACE_ROWS)
         modes = distinct_modes(climbed(sample, modes))
     if not modes:
-        return np.empty((0, model.dim))
+        return Places(none, sampled)
     errors = [0.0 if everything else race_error(sample, m, modes[0]) for m in modes]
     least = modes[0].log_mass - DEEP
     kept = zip(modes, errors, strict=True)
-    return np.array([m.fit.mean for m, error in kept if m.log_mass + NUM_ERRORS * error > least])
+    near = np.array([m.fit.mean for m, error in kept if m.log_mass + NUM_ERRORS * error > least])
+    return Places(near, sampled, sampled.carriers(near))
 
 
-def modes_near(rng: Rng, model: Model, rows: Rows, places: Array) -> list[Mode]:
+def all_places(rng: Rng, posterior: Posterior, annealed: Annealed | None) -> Array:
+    """Where particles were on their way, and high places."""
+    warm = [] if annealed is None else annealed.path
+    return np.concatenate([*warm, high_places(rng, posterior)])
+
+
+def modes_near(sampled: Sampled, places: Array) -> list[Mode]:
     """The modes that these places lead to, on as many rows as modes are weighed on."""
-    if len(places) == 0:
-        return []
-    return distinct_modes(find_modes(subsample(rng, model, rows, RACE_ROWS)[0], places))
+    return distinct_modes(find_modes(sampled.posterior(RACE_ROWS)[0], places))
 
 
 def most_fits(model: Model) -> int:
@@ -81,18 +99,6 @@ def spread(rng: Rng, posterior: Posterior) -> tuple[Annealed | None, Array]:
     warm = np.concatenate(annealed.path[:-1])
     warm = warm[rng.choice(len(warm), size=min(WARM_STARTS, len(warm)), replace=False)]
     return annealed, np.concatenate([annealed.particles, warm, wide])
-
-
-def subsample(rng: Rng, model: Model, rows: Rows, number: int = 0) -> tuple[Posterior, bool]:
-    """The posterior of a subsample that stands for all rows, and whether it is all of them."""
-    number = number or SUBSAMPLE_ROWS
-    if rows.num_rows <= max(number, ALL_ROWS):
-        block = rows.take(np.arange(rows.num_rows))
-        return Posterior(model, block, block.multiplicity()), True
-    block = rows.take(rows.some(rng, number))
-    counts = block.multiplicity()
-    scale = rows.total_count / max(float(counts.sum()), 1.0)
-    return Posterior(model, block, counts * scale), False
 
 
 def climbed(posterior: Posterior, modes: list[Mode]) -> list[Mode]:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.random import Generator
 
 from corebayes.samplers import cover
-from corebayes.samplers.high_places import high_places, with_high_modes
+from corebayes.samplers.high_places import with_high_modes
 from corebayes.samplers.independence import Pilot, try_proposal
 from corebayes.samplers.mode_search import modes_of_particles
-from corebayes.samplers.places import most_fits, spread
+from corebayes.samplers.places import all_places, most_fits, spread
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
 
@@ -31,8 +31,7 @@ def pilot_of_all_modes(rng: Generator, posterior: Posterior) -> Pilot | None:
     if annealed is None:
         return None
     modes = modes_of_particles(posterior, starts, most=most_fits(posterior.model))
-    high = np.concatenate([*annealed.path, high_places(rng, posterior)])
-    modes = with_high_modes(posterior, high, modes)
+    modes = with_high_modes(posterior, all_places(rng, posterior, annealed), modes)
     if not modes:
         return None
     covered = cover.cover(rng, posterior, modes, annealed.particles)

@@ -8,6 +8,8 @@ of them. For places θ_1 … θ_S that are far apart, and θ_0 among the mass, a
 and the rows of the largest g_ns / u_n, with u_n uniform, are a sample with probabilities that are
 in proportion to it (priority sampling: Duffield, Lund and Thorup 2007). Each row has one u_n for
 all places, so a row is in the sample of some place with probability max_s min(1, g_ns / τ_s).
+Places are few, and one may not be near what a row makes high: how unlike others a row is by its
+columns (`unlike.py`) counts like what is said of a place.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.scan.query import OfWidth
+from corebayes.scan.unlike import Likeness
 from corebayes.types import Array, Block, Indices, Model
 
 # More than any row can say, and still a number when it is divided and squared.
@@ -41,32 +44,36 @@ class TellingRows(OfWidth):
     """θ_0 first."""
     number: int
     seed: int
+    likeness: Likeness | None = None
+    """What rows are like; None where only places count."""
 
     @property
     def width(self) -> int:
-        return len(self.places)
+        return len(self.places) + (0 if self.likeness is None else self.likeness.width)
 
     def answer(self, block: Block, numbers: Indices) -> Telling:
-        keys = gains(self.model, self.places, block) / uniforms(numbers, self.seed)[:, None]
+        keys = self.gains(block) / uniforms(numbers, self.seed)[:, None]
         return self._largest(keys, np.broadcast_to(numbers[:, None], keys.shape))
 
     def merge(self, first: Telling, second: Telling) -> Telling:
         keys = np.concatenate([first.keys, second.keys])
         return self._largest(keys, np.concatenate([first.numbers, second.numbers]))
 
+    def gains(self, block: Block) -> Array:
+        """g_ns, (n, S); where a row has no finite log-likelihood it says nothing."""
+        with np.errstate(all="ignore"):
+            potentials = self.model.potentials(self.places, block)
+            found = np.abs(potentials[:, 1:] - potentials[:, :1])
+            if self.likeness is not None:
+                found = np.hstack([found, self.likeness.unlikeness(block)])
+            found *= block.multiplicity()[:, None]
+        return np.where(np.isfinite(found), np.minimum(found, MOST), 0.0)
+
     def _largest(self, keys: Array, numbers: Indices) -> Telling:
         order = np.argsort(-keys, axis=0, kind="stable")[: self.number + 1]
         return Telling(
             np.take_along_axis(keys, order, axis=0), np.take_along_axis(numbers, order, axis=0)
         )
-
-
-def gains(model: Model, places: Array, block: Block) -> Array:
-    """g_ns, (n, S); where a row has no finite log-likelihood it says nothing."""
-    with np.errstate(all="ignore"):
-        potentials = model.potentials(places, block)
-        found = np.abs(potentials[:, 1:] - potentials[:, :1]) * block.multiplicity()[:, None]
-    return np.where(np.isfinite(found), np.minimum(found, MOST), 0.0)
 
 
 def uniforms(numbers: Indices, seed: int) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.annealed.view import Goal, View
 from corebayes.constructions.construction import Info
+from corebayes.data.units import noun_of
 from corebayes.problem import Problem
 from corebayes.scan.query import BestRows
 from corebayes.types import Indices, WeightedPoints
@@ -143,7 +144,8 @@ def last_info(view: View, state: Arrived, tolerance: float) -> Info:
     look, largest = state.answers[-1], state.goal.sizes[-1]
     kl = view.kl(look)
     if look.half_variance <= tolerance:
-        return Info(kl, f"{look.points.size} rows match all that is seen; more would not lower KL")
+        found = f"{look.points.size} {noun_of(view.problem.data.template)}"
+        return Info(kl, f"{found} match all that is seen; more would not lower KL")
     if state.goal.open and largest < view.problem.data.num_rows:
         return Info(kl)
     return Info(kl, f"KL no longer falls at size {largest}")

@@ -9,7 +9,9 @@ around π_w. What is left when that no longer helps is said: of every mode the s
 
     p_k ∝ π_w(θ_k) |Σ_k|^½,      q_k ∝ p_k e^{r(θ_k)},      r what all rows say and π_w does not,
 
-and, since so few rows may also give its modes another shape, KL(π_w ‖ π) at the particles.
+and, since so few rows may also give its modes another shape, KL(π_w ‖ π) at draws around all of
+them: a mode with a share of 10⁻⁵ that all rows rule out by a hundred nats is a thousandth of a nat,
+and few rows may have dozens of them.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from corebayes.constructions.annealed.polish import Polisher, improved
 from corebayes.constructions.annealed.view import Goal, View
 from corebayes.constructions.construction import Info
 from corebayes.models.structure import is_structured
-from corebayes.samplers.high_places import high_places, with_high_modes
+from corebayes.samplers.high_places import with_high_modes
+from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import (
     Mode,
     lies_in,
@@ -36,24 +39,32 @@ from corebayes.samplers.mode_search import (
     shares_of,
     shares_of_logs,
 )
-from corebayes.samplers.places import MOST_BUILT_DIM, modes_near, most_fits, spread
+from corebayes.samplers.places import (
+    MOST_BUILT_DIM,
+    all_places,
+    most_fits,
+    spread,
+)
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.resampling import MAX_PARETO_K
 from corebayes.samplers.tempering import Annealed
 from corebayes.scan.heights import Heights
 from corebayes.types import Array, WeightedPoints
 
 AnyState = TypeVar("AnyState")
 
-# Modes with a smaller share of π_w do not matter to what is certified.
-NEGLIGIBLE = 1e-4
+# Modes with a smaller share of π_w do not matter, however deep they are for all rows.
+NEGLIGIBLE = 1e-7
+# Modes that are watched have at least this share, or cost as many nats; so many more at a time.
+NOTABLE, MOST_STRAYS = 1e-4, 10
 # Times that new modes are watched and points selected again, at most, and in a row without half of
 # the error to show for it.
 ROUNDS, PATIENCE = 6, 2
 # Nats between the shares of modes under π_w and π below which nothing is done.
 FINE = 1e-3
-# Nats between π_w and π that are said where there are several modes. Particles enough to know them
-# to a fifth or so, which is why what is said begins below 0.05.
-FAR, MEASURED = 0.04, 200
+# Nats between π_w and π that are said where there are several modes. Draws enough to know them to a
+# fifth or so, which is why what is said begins below 0.05.
+FAR, MEASURED = 0.04, 400
 
 
 class Settle(NamedTuple):
@@ -100,32 +111,39 @@ def step(view: View, state: Settle, polisher: Polisher) -> tuple[Settle | Arrive
 
 
 def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[Look, str | None]:
-    best, least, worst, idle = state.answers[state.settled], np.inf, None, 0
-    answer, particles, several = best, None, False
+    best, least, seen, idle = state.answers[state.settled], np.inf, None, 0
+    answer, several = best, False
     for _ in range(ROUNDS):
-        modes, annealed = _modes(view, answer.points)
-        if not modes:
+        around = _around(view, answer.points)
+        if not around.modes:
             return answer, None
-        shares = _between(view, answer.points, modes)
-        several |= len(shares.places) > 1
+        shares = _between(view, answer.points, around.modes)
+        several |= np.count_nonzero(np.maximum(shares.ours, shares.full) > NOTABLE) > 1
         idle = 0 if shares.kl < 0.5 * least else idle + 1
         if shares.kl < least:
-            best, least, worst, particles = answer, shares.kl, shares, annealed
+            best, least, seen = answer, shares.kl, (around, shares)
         if least <= FINE or idle == PATIENCE:
             break
-        strays = [mode for mode in modes if not _watched(view, mode)]
+        strays = _strays(view, around.modes, shares)
         if strays:
             view.problem.watch(np.array([mode.fit.mean for mode in strays]))
         answer = _again(view, state, answer, size, polisher)
-    assert worst is not None
-    return best, _words(view, best.points, worst, particles, size) if several else None
+    assert seen is not None
+    return best, _words(view, best.points, *seen, size) if several else None
+
+
+class Around(NamedTuple):
+    """The modes of π_w that count, the heaviest first, and particles of it."""
+
+    modes: list[Mode]
+    annealed: Annealed | None
 
 
 def _words(
-    view: View, points: WeightedPoints, shares: Between, particles: Annealed | None, size: int
+    view: View, points: WeightedPoints, around: Around, shares: Between, size: int
 ) -> str | None:
-    """What is wrong with so few rows, if much is. Cost: one pass of N potentials a particle."""
-    whole = shares.kl if particles is None else _distance(view, points, particles, shares.places[0])
+    """What is wrong with so few rows, if much is. Cost: one pass of N potentials a draw."""
+    whole = _distance(view, points, around)
     if max(whole, shares.kl) <= FAR:
         return None
     more = ". Build with a larger size" if size < view.problem.data.num_rows else ""
@@ -137,18 +155,29 @@ def _words(
     )
 
 
-def _distance(view: View, points: WeightedPoints, annealed: Annealed, mode: Array) -> float:
-    """KL(π_w ‖ π) = log E_w[e^r] − E_w[r] at particles of π_w, compared with its mode."""
-    some = annealed.particles[:: max(1, len(annealed.particles) // MEASURED)]
-    model, particles = view.problem.model, np.concatenate([mode[None], some])
+def _distance(view: View, points: WeightedPoints, around: Around) -> float:
+    """KL(π_w ‖ π) = log E_w[e^r] − E_w[r] at weighted draws around the modes of π_w, compared with
+    the first; at particles of it where those do not cover it."""
+    model, modes = view.problem.model, around.modes
+    posterior = Posterior(model, points.rows, points.weights)
     with np.errstate(all="ignore"):
-        ours = model.sum_potentials(particles, points.rows, points.weights)
-        ratios = view.problem.ask(Heights(model, particles)) - ours
-    # A particle or two may lie where all rows overflow.
-    ratios = ratios[1:][np.isfinite(ratios[1:])]
-    if ratios.size == 0:
+        drawn = mixture_draws(view.rng, posterior, MEASURED, modes)
+        draws, weights = drawn.flat, np.ones(MEASURED)
+        if drawn.weights is not None and drawn.pareto_k <= MAX_PARETO_K:
+            weights = drawn.weights.ravel()
+        elif around.annealed is not None:
+            particles = around.annealed.particles
+            draws = particles[:: max(1, len(particles) // MEASURED)]
+            weights = np.ones(len(draws))
+        places = np.concatenate([modes[0].fit.mean[None], draws])
+        ours = model.sum_potentials(places, points.rows, points.weights)
+        ratios = view.problem.ask(Heights(model, places)) - ours
+    # A draw or two may lie where all rows overflow.
+    known = np.isfinite(ratios[1:]) & (weights > 0.0)
+    if not np.any(known):
         return 0.0
-    return float(logsumexp(ratios) - np.log(ratios.size) - ratios.mean())
+    ratios, weights = ratios[1:][known], weights[known] / weights[known].sum()
+    return float(logsumexp(ratios, b=weights) - weights @ ratios)
 
 
 def _again(view: View, state: Settle, answer: Look, size: int, polisher: Polisher) -> Look:
@@ -162,27 +191,30 @@ def _again(view: View, state: Settle, answer: Look, size: int, polisher: Polishe
     return improved(view, view, best, best, size, polisher, scan=False)
 
 
-def _modes(view: View, points: WeightedPoints) -> tuple[list[Mode], Annealed | None]:
-    """The modes of π_w that count, the heaviest first, and particles of it."""
+def _around(view: View, points: WeightedPoints) -> Around:
+    """Cost: a thousand particles on M rows, and some fits."""
     model = view.problem.model
     posterior = Posterior(model, points.rows, points.weights)
     watched = view.problem.watched
     annealed, starts = spread(view.rng, posterior)
-    warm = [] if annealed is None else annealed.path
     modes = modes_of_particles(posterior, watched, most=len(watched))
     modes = modes_of_particles(posterior, starts, known=modes, most=most_fits(model))
-    high = np.concatenate([*warm, high_places(view.rng, posterior)])
-    modes = with_high_modes(posterior, high, modes)
+    modes = with_high_modes(posterior, all_places(view.rng, posterior, annealed), modes)
     if not modes:
-        return [], annealed
+        return Around([], annealed)
     kept = zip(modes, shares_of(modes), strict=True)
-    return [mode for mode, share in kept if share > NEGLIGIBLE], annealed
+    return Around([mode for mode, share in kept if share > NEGLIGIBLE], annealed)
 
 
-def _watched(view: View, mode: Mode) -> bool:
-    """Whether a place that is watched lies in the mode."""
-    watched = view.problem.watched
-    return len(watched) > 0 and lies_in(mode.fit, watched, 1.0)
+def _strays(view: View, modes: list[Mode], shares: Between) -> list[Mode]:
+    """Modes of π_w that count and that nobody watches, those that cost most."""
+    costs, watched = shares.costs()[: len(modes)], view.problem.watched
+    notable = np.maximum(costs, shares.ours[: len(modes)]) > NOTABLE
+    order: list[int] = np.argsort(-costs).tolist()
+    strays = [modes[place] for place in order if notable[place]]
+    if len(watched):
+        strays = [mode for mode in strays if not lies_in(mode.fit, watched, 1.0)]
+    return strays[:MOST_STRAYS]
 
 
 class Between(NamedTuple):
@@ -195,15 +227,16 @@ class Between(NamedTuple):
     @property
     def kl(self) -> float:
         """Σ p log p/q: what KL(π_w ‖ π) is at least when whole modes are counted."""
-        some = self.ours > 0.0
-        ratios = self.ours[some] / np.maximum(self.full[some], 1e-300)
-        return float(self.ours[some] @ np.log(ratios))
+        return float(self.costs().sum())
+
+    def costs(self) -> Array:
+        """p log p/q of each mode."""
+        logs = np.log(np.maximum(self.ours, 1e-300)) - np.log(np.maximum(self.full, 1e-300))
+        return self.ours * logs
 
     def words(self) -> str:
         # A mode that π_w should not have, or one that it lacks.
-        ratios = np.maximum(self.ours, 1e-300) / np.maximum(self.full, 1e-300)
-        too_much = self.ours * np.log(ratios)
-        worst = int(np.argmax(np.maximum(too_much, self.full - self.ours)))
+        worst = int(np.argmax(np.maximum(self.costs(), self.full - self.ours)))
         place = ", ".join(f"{value:.3g}" for value in self.places[worst][:5])
         more = ", …" if self.places.shape[1] > 5 else ""
         return (
@@ -225,7 +258,7 @@ def _between(view: View, points: WeightedPoints, modes: list[Mode]) -> Between:
         return not any(lies_in(mode.fit, place[None], 1.0) for mode in modes)
 
     missing = np.array([is_new(place) for place in problem.places], dtype=bool)
-    lost = modes_near(view.rng, model, problem.data, problem.places[missing])
+    lost = problem.modes_near(problem.places[missing])
     # A place that was known roughly may lead to a mode that is there.
     lost = [mode for mode in lost if is_new(mode.fit.mean)]
     places = np.array([mode.fit.mean for mode in [*modes, *lost]])

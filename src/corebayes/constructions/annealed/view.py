@@ -182,8 +182,12 @@ class View:
         return np.arange(self.problem.data.num_rows) if rows is None else rows
 
     def pool(self, points: WeightedPoints, num_rows: int | None = None) -> WeightedPoints:
-        """The given points first, then random other rows that count, weighted by their counts."""
-        numbers = self.pool_numbers(self.pool_size if num_rows is None else num_rows)
+        """The given points first, then random other rows that count, weighted by their counts; and
+        unless so many are asked for, rows that a mode may rest on."""
+        if num_rows is None:
+            numbers = np.union1d(self.pool_numbers(self.pool_size), self.problem.carriers)
+        else:
+            numbers = self.pool_numbers(num_rows)
         fresh = self.problem.points(np.setdiff1d(numbers, points.indices))
         return points.append(fresh.at(fresh.rows.multiplicity()).positive())
 

@@ -1,0 +1,82 @@
+"""How unlike others a row is, by its columns alone.
+
+The log-likelihood of a row depends on its columns, so a mode that rests on a handful of rows rests
+on rows with columns that hardly any other has. Among some hundred rows at random none is near
+them: with columns centred and scaled, u_n is the distance to the nearest of those, once in each
+column and once in all, and its power grows so fast that a few rows far off outweigh a million that
+are a little apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from corebayes.types import Array, Block, Indices
+
+# Columns that are compared; of more, as many random sums.
+MOST_COLUMNS = 20
+# The power of a distance, and the distance that is as far as any.
+POWER, FURTHEST = 8, 1e6
+# The least width of a column, as a share of its mean: what differs from a constant is far away.
+LEAST_WIDTH = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """Columns of rows at random, (U, C), centred and scaled."""
+
+    centre: Array
+    scale: Array
+    mixing: Array | None
+    reference: Array
+
+    @classmethod
+    def of(cls, block: Block) -> Likeness | None:
+        """None where rows have no columns of numbers."""
+        columns = _columns(block)
+        if columns is None or len(columns) < 2:
+            return None
+        mixing = None
+        centre, scale = columns.mean(axis=0), columns.std(axis=0)
+        scale = np.maximum(scale, LEAST_WIDTH * np.maximum(np.abs(centre), 1.0))
+        if columns.shape[1] > MOST_COLUMNS:
+            shape = (columns.shape[1], MOST_COLUMNS)
+            mixing = np.random.default_rng(len(columns)).standard_normal(shape) / np.sqrt(shape[0])
+        made = cls(centre, scale, mixing, columns)
+        return cls(centre, scale, mixing, made._scaled(columns))
+
+    @property
+    def width(self) -> int:
+        return 1 + self.reference.shape[1]
+
+    def unlikeness(self, block: Block) -> Array:
+        """u_n in all columns and in each, (n, 1 + C). Cost: C·U flops a row, log U a number."""
+        columns = _columns(block)
+        assert columns is not None
+        columns, known = self._scaled(columns), self.reference
+        # ‖x − y‖² = ‖x‖² + ‖y‖² − 2 x·y
+        crossed = 0.5 * np.einsum("uc,uc->u", known, known) - columns @ known.T
+        squares = np.einsum("nc,nc->n", columns, columns) + 2.0 * crossed.min(axis=1)
+        found = [np.sqrt(np.maximum(squares, 0.0))]
+        for values, others in zip(columns.T, np.sort(known, axis=0).T, strict=True):
+            above = cast(Indices, np.searchsorted(others[1:-1], values)) + 1
+            apart = np.abs(values - others[above - 1]), np.abs(values - others[above])
+            found.append(np.minimum(*apart))
+        return np.column_stack(found) ** POWER
+
+    def _scaled(self, columns: Array) -> Array:
+        scaled = np.clip((columns - self.centre) / self.scale, -FURTHEST, FURTHEST)
+        return scaled if self.mixing is None else scaled @ self.mixing
+
+
+def _columns(block: Block) -> Array | None:
+    """The fields that are numbers, beside each other; None without any."""
+    columns = [
+        values.reshape(len(block), -1).astype(np.float64)
+        for values in block.fields.values()
+        if values.dtype.kind in "fiub"
+    ]
+    return np.hstack(columns) if columns else None
