@@ -15,7 +15,6 @@ from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 from tests.mixed.cases import case
 
-
 SLOW = ("poisson", "negative-binomial")
 
 

@@ -14,7 +14,7 @@ from corebayes.deadline import check_time
 from corebayes.models.mixed import MixedRegression
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.independence import Independence, Pilot, log_densities
-from corebayes.samplers.integrated import Integrated
+from corebayes.samplers.integrated import STEPS, Integrated
 from corebayes.samplers.mixed_frame import fit_of
 from corebayes.samplers.mode_search import Mode
 from corebayes.samplers.posterior import Posterior
@@ -29,8 +29,9 @@ MOST_EFFECTS, NUM_NODES = 2, 9
 MORE_NODES, MOST_CHANGE, CHECKED = 15, 0.02, 12
 # Proposals that a mixture is tried on: few parameters, all but Gaussian with so many groups.
 NUM_PILOT = 250
-# A group's chain that moves less often than this remembers where it began.
-LEAST_MOVES = 0.25
+# What a group's chain may remember of where it began, which is itself one of the better tries: of
+# any group, and on average over all.
+REMEMBERED_BY_ONE, REMEMBERED = 0.2, 1e-3
 # Rounds of proposals, and the share of them that must be accepted: less often, the ratios have a
 # tail, and chains are quicker.
 MOST_ROUNDS, LEAST_ACCEPTED = 12, 0.1
@@ -58,7 +59,8 @@ def group_by_group(
         if phi is None:
             return None
         theta, moves = integrated.draw(rng, phi)
-    if moves.min() < LEAST_MOVES:
+    remembered = (1.0 - moves) ** STEPS
+    if remembered.max() > REMEMBERED_BY_ONE or remembered.mean() > REMEMBERED:
         return None
     return Draws(
         values=theta[None],
