@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from corebayes.scan.unlike import FURTHEST, MOST_COLUMNS, POWER, Likeness
+from corebayes.scan.unlike import DOUBLINGS, FURTHEST, MOST_COLUMNS, Likeness
 from corebayes.types import Block
 
 
 def distances(found):
-    return found ** (1.0 / POWER)
+    return found**0.5**DOUBLINGS
 
 
 def test_distances_are_to_the_nearest_in_all_columns_and_in_each():
