@@ -13,10 +13,27 @@ import corebayes as cb
 DRAWS, TUNE, CHAINS = 600, 400, 2
 
 
-def bambi_posterior(formula: Any, frame: Any = None, **options: Any) -> dict[str, np.ndarray]:
-    """All rows by Bambi; a model in the place of a formula is taken as it is."""
+def bambi_posterior(
+    formula: Any, frame: Any = None, *, middle: float | None = None, **options: Any
+) -> dict[str, np.ndarray]:
+    """All rows by Bambi; a model in the place of a formula is taken as it is.
+
+    With a `middle` the priors are rstanarm's, which are corebayes' defaults, in place of Bambi's
+    own (of 0 and 1 these are narrower): N(0, 2.5 / sd(x)), and N(middle, 2.5) for the intercept at
+    the means of the columns.
+
+    Columns of dollars beside shares make NUTS take a thousand steps a draw, so columns are given in
+    units of their deviation, and coefficients turned back: Bambi's priors are in these units, too.
+    """
     bambi: Any = importlib.import_module("bambi")
-    model = bambi.Model(formula, frame, **options) if isinstance(formula, str) else formula
+    if isinstance(formula, str):
+        units = _units(bambi.Model(formula, frame, **options), frame)
+        scaled = frame.assign(**{name: frame[name] / unit for name, unit in units.items()})
+        model = bambi.Model(formula, scaled, **options)
+        if middle is not None:
+            model.set_priors(_rstanarm(bambi, model, middle))
+    else:
+        units, model = {}, formula
     drawn = model.fit(
         inference_method="nutpie",
         draws=DRAWS,
@@ -24,8 +41,30 @@ def bambi_posterior(formula: Any, frame: Any = None, **options: Any) -> dict[str
         chains=CHAINS,
         random_seed=2,
         progressbar=False,
+        nuts_sampler_kwargs={"low_rank_modified_mass_matrix": True},
     )
-    return flat(drawn.posterior)
+    found = flat(drawn.posterior)
+    return {name: values / units.get(name, 1.0) for name, values in found.items()}
+
+
+def _rstanarm(bambi: Any, model: Any, middle: float) -> dict[str, Any]:
+    """Priors of all terms, on the scale of their columns."""
+    terms = model.components[model.family.likelihood.parent].common_terms
+    slopes = {
+        name: bambi.Prior("Normal", mu=0.0, sigma=2.5 / np.asarray(term.data).std(axis=0, ddof=0))
+        for name, term in terms.items()
+    }
+    return {**slopes, "Intercept": bambi.Prior("Normal", mu=middle, sigma=2.5)}
+
+
+def _units(model: Any, frame: Any) -> dict[str, float]:
+    """The deviation of each column that is a term of its own."""
+    terms = model.components[model.family.likelihood.parent].common_terms
+    return {
+        name: float(frame[name].std())
+        for name, term in terms.items()
+        if name in frame.columns and term.categorical is False
+    }
 
 
 def pymc_posterior(model: Any) -> dict[str, np.ndarray]:

@@ -23,15 +23,11 @@ from corebayes.models import (
     StudentTRegression,
 )
 from corebayes.rows import open_rows
-from corebayes.samplers.convergence import (
-    max_rhat,
-    pareto_k,
-    standard_error,
-    tail_inflation,
-)
+from corebayes.samplers.convergence import max_rhat, standard_error
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.pareto import pareto_k, tail_inflation
 from tests.coresets import (
     exact_kl,
     gaussian_mean,

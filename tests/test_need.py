@@ -39,12 +39,13 @@ def test_the_question_costs_nothing_beside_a_build():
     assert time.process_time() - began < 0.05
 
 
-def test_a_slow_model_is_asked_once():
+@pytest.mark.parametrize(("seconds", "times"), [(0.03, 2), (0.25, 1)])
+def test_a_slow_model_is_asked_twice_at_most(seconds, times):
     calls = []
 
     def density(draws, block):
         calls.append(len(block))
-        time.sleep(0.03)
+        time.sleep(seconds)
         return -np.abs(block.y[:, None] - block.X @ draws.T)
 
     asked = problem(
@@ -52,7 +53,22 @@ def test_a_slow_model_is_asked_once():
     )
     calls.clear()
     found = need_of(asked, 10)
-    assert len(calls) <= 1 and found.all_rows > 60.0
+    assert len(calls) <= times and found.all_rows > 60.0
+
+
+def test_a_first_call_that_takes_long_says_nothing_about_the_others():
+    class Importing(cb.LogisticRegression):
+        waited = False
+
+        def gradient(self, theta, rows, weights):
+            if not Importing.waited:
+                Importing.waited = True
+                time.sleep(0.05)
+            return super().gradient(theta, rows, weights)
+
+    asked = problem(logistic(100), Importing(prior=cb.Normal()))
+    Importing.waited = False
+    assert need_of(asked, 9).is_doubtful and Importing.waited
 
 
 def test_one_line_is_said_and_the_build_goes_on(caplog):

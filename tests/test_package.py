@@ -7,6 +7,9 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 import corebayes as cb
@@ -37,6 +40,22 @@ def test_import_loads_only_numpy_and_scipy():
     result = python(
         f"import sys, corebayes; print([name for name in {OPTIONAL} if name in sys.modules])"
     )
+    assert result.stdout.strip() == "[]", result.stderr
+
+
+def test_a_build_and_its_certificate_wait_for_no_frames_and_no_plots(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    table = pyarrow.table({"a": X[:, 0], "b": X[:, 1], "y": rng.poisson(1.0, size=500)})
+    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
+    code = (
+        "import sys, corebayes as cb\n"
+        "rows = cb.open(sys.argv[1], target='y')\n"
+        "coreset = cb.build(cb.PoissonRegression(), rows, size=20, progress=False)\n"
+        "assert cb.certify(coreset, rows).certified\n"
+        "print([name for name in ('pandas', 'arviz_stats', 'matplotlib') if name in sys.modules])"
+    )
+    result = python(code.replace("sys.argv[1]", repr(str(tmp_path / "rows.parquet"))))
     assert result.stdout.strip() == "[]", result.stderr
 
 

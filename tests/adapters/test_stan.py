@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import subprocess
 import warnings
 from typing import Any
 
@@ -16,8 +17,11 @@ from corebayes.adapters.mixed_parts import mixed_parts
 from corebayes.adapters.stan import to_stan
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.posterior import Posterior
+from tests.adapters.stan_together import together, together_data
 from tests.adapters.test_exports import REGRESSIONS, WEIGHTS, numpyro_coreset, regression
+from tests.adapters.test_family_exports import coreset as family_coreset
 from tests.adapters.test_mixed_exports import MODELS, QUICK, TERMS, mixed
+from tests.mixed.family_cases import NAMES
 
 
 def test_files_hold_data_and_program(tmp_path):
@@ -46,6 +50,19 @@ def stan(tmp_path, monkeypatch):
         # pystan's dependencies speak of their own future, from the import on.
         warnings.simplefilter("ignore")
         yield importlib.import_module("stan")
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """httpstan gives the translation a second, which a busy machine has not."""
+    import httpstan.compile
+
+    run = subprocess.run
+
+    def without_haste(*arguments, timeout, **options):
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(httpstan.compile.subprocess, "run", without_haste)
 
 
 def compile_beforehand(program: str) -> None:
@@ -139,6 +156,34 @@ def test_stan_has_our_log_density_of_mixed_models(stan, formula):
     theirs = [built.log_prob(_in_the_order_of_stan(coreset, theta)) for theta in points]
     difference = np.array(theirs) - [log_density(coreset, theta) for theta in points]
     np.testing.assert_allclose(difference, difference[0], atol=1e-8)
+
+
+@pytest.mark.slow
+def test_stan_has_our_log_density_of_every_family(stan):
+    """With groups, offsets, trials, events and learned constants; one program of all of them."""
+    coresets = {f"f{k}": family_coreset(name) for k, name in enumerate(NAMES)}
+    exports = {key: to_stan(one) for key, one in coresets.items()}
+    program = together({key: str(export.program) for key, export in exports.items()})
+    compile_beforehand(program)
+    built = stan.build(program, data=together_data({k: e.data for k, e in exports.items()}))
+    rng = np.random.default_rng(0)
+    points = {key: rng.uniform(-1.0, 1.0, (4, c.model.dim)) for key, c in coresets.items()}
+
+    def theirs(moved: str, number: int) -> float:
+        """All at their first points, but for one."""
+        parts = [
+            _in_the_order_of_stan(one, points[key][number if key == moved else 0])
+            for key, one in coresets.items()
+        ]
+        return built.log_prob([value for part in parts for value in part])
+
+    first = theirs("", 0)
+    for (key, one), name in zip(coresets.items(), NAMES, strict=True):
+        ours = [log_density(one, theta) for theta in points[key]]
+        rises = [theirs(key, number) - first for number in range(1, 4)]
+        np.testing.assert_allclose(
+            rises, np.array(ours[1:]) - ours[0], rtol=1e-9, atol=1e-7, err_msg=name
+        )
 
 
 def _in_the_order_of_stan(coreset: Any, theta: Any) -> list[float]:

@@ -69,10 +69,11 @@ def test_what_is_foreseen_is_closer_than_a_plain_step_and_off_by_what_it_says(mo
     first = geometry.at(model, closest(geometry, model, start, some))
     total = first.total(everything)
     end = closest(geometry, model, first.gaussian, everything)
-    found, off = foreseen(geometry, first, total, some)
+    found, off, walled = foreseen(geometry, first, total, some)
     plain = first.newton(total)[0]
     assert gaussian_kl(found, end) < 0.3 * gaussian_kl(plain, end)
     assert gaussian_kl(found, end) < 20.0 * off < 1.0
+    assert not walled
 
 
 def test_a_subsample_without_the_rows_that_matter_foresees_nothing(model):
@@ -83,7 +84,25 @@ def test_a_subsample_without_the_rows_that_matter_foresees_nothing(model):
     start = Gaussian(np.zeros(3), 0.01 * np.eye(3))
     first = geometry.at(model, closest(geometry, model, start, some))
     total = first.total(everything.append(far))
-    found, off = foreseen(geometry, first, total, some)
+    found, off, walled = foreseen(geometry, first, total, some)
     plain = first.newton(total)[0]
-    assert off == float("inf")
+    assert off == float("inf") and not walled
     np.testing.assert_array_equal(found.mean, plain.mean)
+
+
+@pytest.mark.parametrize(("link", "seed"), [("logit", 0), ("logit", 1), ("log", 0)])
+def test_levels_that_are_separated_take_few_passes(link, seed):
+    """Too many rows to be kept, and a posterior as wide as its prior: plain steps go back and
+    forth, and safe ones on all rows would be some thirty passes."""
+    rng = np.random.default_rng(seed)
+    level = rng.integers(12, size=20_000)
+    eta = 0.1 * level - 0.5
+    y = coins(rng, eta) if link == "logit" else rng.poisson(np.exp(eta))
+    y[level == 1], y[level == 2] = 0, 1 if link == "logit" else y[level == 2]
+    X = np.column_stack([np.ones(20_000), level[:, None] == np.arange(1, 12)]).astype(float)
+    family = cb.LogisticRegression if link == "logit" else cb.PoissonRegression
+    model = family(prior=cb.Normal(0, 9.0))
+    coreset = cb.build(model, (X, y.astype(float)), size=100, seed=seed, progress=False)
+    assert coreset.provenance["passes"] <= 9.0
+    found = cb.certify(coreset, (X, y.astype(float)), seed=seed + 1)
+    assert found.certified and found.reverse_kl.value < 1e-4

@@ -274,6 +274,20 @@ def test_effects_of_any_group_on_demand(built):
         cb.group_effects(coreset, np.zeros(7))
 
 
+def test_predictions_draw_effects_of_every_group(built):
+    frame, coreset = built
+    new = pd.DataFrame({"one": 1.0, "x": 0.5, "g": [*range(60), 77.0]})
+    ours = cb.predict(coreset, new, seed=1)
+    theirs = cb.predict(coreset.level_one, new, seed=1)
+    assert list(ours.new_groups["g"]) == [77]
+    spread = (theirs["mean_upper"] - theirs["mean_lower"]) / 3.3
+    assert np.all(np.abs(ours.mean - theirs.mean) < 0.5 * spread)
+    # Groups differ by more than their errors, and a new one is nobody's in particular.
+    assert ours.mean[:60].std() > 2.0 * np.abs(ours.mean - theirs.mean)[:60].mean()
+    found = cb.check(coreset, frame, target="y", seed=1)
+    assert found.statistics[0].name == "mean" and 0.01 < found.statistics[0].p < 0.99
+
+
 def test_numpyro_gets_the_marginal_model(built):
     pytest.importorskip("numpyro")
     # Its density is compared with ours before it is handed over.

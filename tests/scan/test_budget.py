@@ -106,7 +106,7 @@ def test_a_small_budget_makes_small_blocks_and_a_large_one_changes_nothing(asked
 def test_an_impossible_budget_is_refused_before_the_pass(asked):
     data, _, query = asked
     budget = Budget(LIBRARIES + part_bytes(data) + 15 * 8 * ARRAYS_OF_A_BLOCK * 2000)
-    with pytest.raises(MemoryBudgetError, match=r"2,000 numbers for each row .* makes 393\.1MB"):
+    with pytest.raises(MemoryBudgetError, match=r"2,000 numbers for each row .* makes 353\.1MB"):
         open_rows(data, memory=budget).ask(query)
     with pytest.raises(MemoryBudgetError, match=r"memory=100MB is not enough: .* 16,384 rows"):
         open_rows(data, memory="100MB")

@@ -21,13 +21,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from corebayes.certify.bound import bounds
-from corebayes.samplers.convergence import (
-    HEAVY,
-    efficiency,
-    pareto_k,
-    standard_error,
-    tail_inflation,
-)
+from corebayes.samplers.convergence import efficiency, standard_error
+from corebayes.samplers.pareto import HEAVY, pareto_k, tail_inflation
 from corebayes.types import Array, Estimate
 
 # Tails are too heavy beyond this k̂, and fewer draws than this cannot be told from one another.

@@ -22,6 +22,7 @@ from corebayes.build.around import with_priors_of
 from corebayes.certify.certificate import Certificate
 from corebayes.certify.measure import certify, check_same_data, measure
 from corebayes.coreset import Coreset, check_coreset
+from corebayes.coreset.advice import REFITTED
 from corebayes.data.arrays import ArrayData
 from corebayes.data.narrowed import Narrowed, Narrowing, narrowing
 from corebayes.formula.rows import as_built
@@ -146,7 +147,11 @@ def _changed(coreset: Coreset, model: Model | None, shown: Narrowing, rows: Rows
         **kept._asdict(),
         model=bound,
         reserve=None,
-        provenance={**(coreset.provenance if whole else known), "column_names": list(names)},
+        provenance={
+            **(coreset.provenance if whole else known),
+            "column_names": list(names),
+            REFITTED: True,
+        },
     )
 
 

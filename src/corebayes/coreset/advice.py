@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from corebayes.coreset.coreset import Coreset
 
+# Where the provenance says that the model is another than the rows were chosen for.
+REFITTED = "refitted"
+
 
 def nearer(coreset: Coreset, *, sized: bool = False) -> str:
     """To build with more rows, `sized` with how many; where there are no more, to do without.
@@ -14,6 +17,8 @@ def nearer(coreset: Coreset, *, sized: bool = False) -> str:
         return (
             f"give each row the weight of its count, since the coreset has all {coreset.num_rows:,}"
         )
+    if coreset.provenance.get(REFITTED):
+        return "build for this model too, with models=[...], or for this one alone"
     if not sized:
         return "build with a larger size"
     dim = coreset.model.dim

@@ -157,7 +157,11 @@ def arrow_column(column: Any) -> Array:
     if str(column.type) != "double":
         # Unsafe only in that integers beyond 2^53 are rounded, as everywhere.
         column = column.cast("double", safe=False)
-    return column.to_numpy(zero_copy_only=False)
+    if column.null_count:
+        return column.to_numpy(zero_copy_only=False)
+    # The same without nulls, and without pandas, which `to_numpy` imports where there is one.
+    parts: list[Array] = [np.from_dlpack(part) for part in getattr(column, "chunks", [column])]  # pyright: ignore
+    return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0)])
 
 
 def side_by_side(

@@ -17,10 +17,11 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from corebayes.exact.cover import covering
-from corebayes.samplers.convergence import efficiency, pareto_k, standard_error
+from corebayes.samplers.convergence import efficiency, standard_error
 from corebayes.samplers.independence import log_densities
 from corebayes.samplers.mode_search import Mode
 from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.pareto import pareto_k
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
 from corebayes.samplers.worth import worth

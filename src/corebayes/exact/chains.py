@@ -26,13 +26,13 @@ from corebayes.exact.residual import Residual
 from corebayes.exact.surrogate import Guess, Proposals, Surrogate, TooManyPassesError
 from corebayes.exact.tilt import Tilt, Tilted, learn_tilt
 from corebayes.rows import Rows
-from corebayes.samplers.convergence import pareto_k
 from corebayes.samplers.draws import systematic
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.independence import Pilot, autocorrelation_time
 from corebayes.samplers.laplace import asked_posterior, fit_or_units
 from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.pareto import pareto_k
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
 from corebayes.types import Array, Indices, Rng

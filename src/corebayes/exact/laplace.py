@@ -18,7 +18,6 @@ import numpy as np
 from corebayes.arguments import checked_seed, checked_whole
 from corebayes.exact.bridge import log_mean_ratio
 from corebayes.exact.cover import modes_of
-from corebayes.exact.pareto import smooth, tail_length
 from corebayes.exact.residual import LogLikelihoods
 from corebayes.exact.smoothed import MAX_PARETO_K
 from corebayes.models.structure import is_structured
@@ -29,6 +28,7 @@ from corebayes.samplers.draws import systematic
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import asked_posterior
 from corebayes.samplers.mode_search import Mode, distinct_modes, log_volume, shares_of
+from corebayes.samplers.pareto import smooth, tail_length
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
 from corebayes.samplers.remembered import Remembered

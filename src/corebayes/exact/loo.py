@@ -21,9 +21,9 @@ from corebayes.arguments import checked_seed, checked_whole
 from corebayes.coreset import Coreset
 from corebayes.exact.correct import corrected, warn_if_poor
 from corebayes.exact.opening import opened
-from corebayes.exact.pareto import smooth, tail_length
 from corebayes.extras import import_extra
 from corebayes.samplers.convergence import mean_ess
+from corebayes.samplers.pareto import smooth, tail_length
 from corebayes.scan.every_row import joined
 from corebayes.scan.passes import Executor, rows_of_width
 from corebayes.scan.query import BadPotentialError

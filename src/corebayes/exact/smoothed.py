@@ -10,12 +10,12 @@ import numpy as np
 from corebayes.coreset import Coreset
 from corebayes.exact.cover import coreset_draws
 from corebayes.exact.lost import LostModeError, searched
-from corebayes.exact.pareto import smooth, tail_length
 from corebayes.exact.residual import Residual
 from corebayes.rows import Rows
 from corebayes.sample import variables
-from corebayes.samplers.convergence import efficiency, pareto_k
+from corebayes.samplers.convergence import efficiency
 from corebayes.samplers.draws import systematic
+from corebayes.samplers.pareto import pareto_k, smooth, tail_length
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Indices, Rng
 

@@ -1,9 +1,11 @@
-"""JaxDerivatives of a custom model by JAX, when its functions are JAX functions.
+"""A custom model compiled by JAX, when its functions are JAX functions.
 
-Whether they are is found out by trying: a function that can be traced gets its gradients and
-Hessians from JAX, any other from differences. Compiled code is for one number of rows, so rows are
-padded to a few sizes with copies of the first row at weight zero. All of it is in float64: the
-flag is raised only around the calls from here, so the user's JAX stays as configured.
+Whether they are is found out by trying: a function that can be traced is compiled and gets its
+gradients and Hessians from JAX, any other is called as it is and has differences. Compiled code is
+for one number of rows and draws, so both are padded to a few sizes with copies of the first, rows
+at weight zero; left alone, JAX would compile every operation again for every shape. All of it is
+in float64: the flag is raised only around the calls from here, so the user's JAX stays as
+configured.
 """
 
 from __future__ import annotations
@@ -19,12 +21,16 @@ from corebayes.models.compiling import float64 as float64
 from corebayes.types import Array, Block
 
 SMALLEST, LARGE = 32, 1024
+SMALLEST_DRAWS = 8
 
 
 class JaxDerivatives(NamedTuple):
-    """Gradient and Hessian of Σ_n w_n f_n at θ, and of the log prior; and log π_0 + Σ_n w_n f_n as
-    a function of θ, fields and weights for JAX to trace."""
+    """f_n and log π_0 at draws, gradient and Hessian of Σ_n w_n f_n at θ and of the log prior; and
+    log π_0 + Σ_n w_n f_n as a function of θ, fields and weights for JAX to trace."""
 
+    potentials: Callable[[Array, Block], Array]
+    sums: Callable[[Array, Block, Array], Array]
+    log_prior: Callable[[Array], Array]
     gradient: Callable[[Array, Block, Array], Array]
     hessian: Callable[[Array, Block, Array], Array]
     log_prior_gradient: Callable[[Array], Array]
@@ -59,6 +65,28 @@ def jax_derivatives(
         for derivative in (jax.grad, jax.hessian)
     ]
 
+    def potentials_of(draws: Any, fields: dict[str, Any]) -> Any:
+        return log_likelihood(draws, Block(fields))
+
+    def sums_of(draws: Any, fields: dict[str, Any], weights: Any) -> Any:
+        return weights @ log_likelihood(draws, Block(fields))
+
+    compiled_potentials, compiled_sums = jax.jit(potentials_of), jax.jit(sums_of)
+    compiled_prior = jax.jit(log_prior)
+
+    def potentials(draws: Array, block: Block) -> Array:
+        fields, _ = padded(block, np.empty(len(block)))
+        values = call(compiled_potentials, padded_draws(draws), fields)
+        return np.array(values, dtype=np.float64)[: len(block), : len(draws)]
+
+    def sums(draws: Array, block: Block, weights: Array) -> Array:
+        values = call(compiled_sums, padded_draws(draws), *padded(block, weights))
+        return np.array(values, dtype=np.float64)[: len(draws)]
+
+    def prior_of(draws: Array) -> Array:
+        values = call(compiled_prior, padded_draws(draws))
+        return np.array(values, dtype=np.float64)[: len(draws)]
+
     def of_rows(function: Any) -> Callable[[Array, Block, Array], Array]:
         def evaluate(theta: Array, block: Block, weights: Array) -> Array:
             fields, filled = padded(block, weights)
@@ -74,7 +102,13 @@ def jax_derivatives(
 
     of_likelihood = of_rows(functions[0]), of_rows(functions[1])
     return JaxDerivatives(
-        *of_likelihood, of_prior(functions[2]), of_prior(functions[3]), log_density
+        potentials,
+        sums,
+        prior_of,
+        *of_likelihood,
+        of_prior(functions[2]),
+        of_prior(functions[3]),
+        log_density,
     )
 
 
@@ -105,12 +139,21 @@ def _of_draws(log_likelihood: Callable[[Any, Block], Any], block: Block) -> Call
 
 def padded(block: Block, weights: Array) -> tuple[dict[str, Array], Array]:
     """Fields and weights of one of few numbers of rows: a power of two, or many times 1,024."""
-    size = max(SMALLEST, 1 << (len(block) - 1).bit_length())
-    if size > LARGE:
-        size = -(-len(block) // LARGE) * LARGE
-    missing = size - len(block)
+    missing = _size(len(block), SMALLEST) - len(block)
     fields = {
         name: np.concatenate([values, np.repeat(values[:1], missing, axis=0)])
         for name, values in block.fields.items()
     }
     return fields, np.concatenate([weights, np.zeros(missing)])
+
+
+def padded_draws(draws: Array) -> Array:
+    """Draws of one of few numbers."""
+    missing = _size(len(draws), SMALLEST_DRAWS) - len(draws)
+    return np.concatenate([draws, np.repeat(draws[:1], missing, axis=0)])
+
+
+def _size(number: int, smallest: int) -> int:
+    """A power of two, or many times 1,024."""
+    size = max(smallest, 1 << (number - 1).bit_length())
+    return size if size <= LARGE else -(-number // LARGE) * LARGE

@@ -179,8 +179,8 @@ class CustomModel(TouchingModel):
     def _try(self, block: Block) -> None:
         # Numbers of rows and draws differ, so that a transposed answer cannot pass.
         draws = np.zeros((len(block) + 1, self._dim))
-        self.potentials(draws, block)
-        self.log_prior(draws)
+        self._plain_potentials(draws, block)
+        self._plain_prior(draws)
         theta, weights, dim = draws[0], np.ones(len(block)), self._dim
         if self._gradient is not None:
             _checked(self._gradient(theta, block, weights), (dim,), "gradient", "(d,)")
@@ -242,18 +242,32 @@ class CustomModel(TouchingModel):
         check_given(prior, self._names)
 
     def potentials(self, draws: Array, block: Block, out: Array | None = None) -> Array:
-        shape = (len(block), draws.shape[0])
-        with self._precisely():
-            values = _checked(self._log_likelihood(draws, block), shape, "log_likelihood", "(n, S)")
+        if self._by_jax is not None and len(block) and len(draws):
+            values = self._by_jax.potentials(draws, block)
+        else:
+            values = self._plain_potentials(draws, block)
         if out is not None:
             np.copyto(out, values)
             return out
         # Arrays of JAX are read-only; whoever asks for potentials may centre them in place.
         return values if values.flags.writeable else values.copy()
 
+    def _plain_potentials(self, draws: Array, block: Block) -> Array:
+        """By the function as it was given."""
+        shape = (len(block), draws.shape[0])
+        with self._precisely():
+            return _checked(self._log_likelihood(draws, block), shape, "log_likelihood", "(n, S)")
+
+    def _plain_prior(self, draws: Array) -> Array:
+        with self._precisely():
+            return _checked(self._log_prior(draws), (draws.shape[0],), "log_prior", "(S,)")
+
     def sum_potentials(self, draws: Array, block: Block, weights: Array | None = None) -> Array:
         if len(block) == 0:
             return np.zeros(len(draws))
+        if self._by_jax is not None and len(draws):
+            of_row = np.ones(len(block)) if weights is None else weights
+            return self._by_jax.sums(draws, block, of_row)
         values = self.potentials(draws, block)
         return values.sum(axis=0) if weights is None else weights @ values
 
@@ -288,8 +302,9 @@ class CustomModel(TouchingModel):
         return np.zeros(len(block))
 
     def log_prior(self, draws: Array) -> Array:
-        with self._precisely():
-            return _checked(self._log_prior(draws), (draws.shape[0],), "log_prior", "(S,)")
+        if self._by_jax is not None and len(draws):
+            return self._by_jax.log_prior(draws)
+        return self._plain_prior(draws)
 
     def log_prior_gradient(self, theta: Array) -> Array:
         if self._log_prior_gradient is not None:

@@ -16,6 +16,8 @@ from corebayes.types import Array, Block, Data, Indices
 
 # More different numbers are no categories.
 MOST_KINDS = 1000
+# Numbers of a block that stay in a core's cache, and rows beyond which calls cost nothing.
+BLOCK_VALUES, MOST_ROWS = 200_000, 16_384
 
 
 class Regression(Protocol):
@@ -140,7 +142,10 @@ class Targets:
     model: Regression
     rank: bool = True
     """Whether dependent columns are looked for."""
-    block_rows: int = 4096
+
+    @property
+    def block_rows(self) -> int:
+        return min(max(BLOCK_VALUES // (len(self.model.parameter_names) + 2), 64), MOST_ROWS)
 
     @property
     def key(self) -> Any:
@@ -162,7 +167,7 @@ class Targets:
             gram = both.T @ both
         targets, first = _first_different(block.y)
         bad = self._bad(block.y, numbers, np.inf) or self._bad_column(block, numbers)
-        kinds = np.empty(0) if bad else _few(np.unique(self.model.survey_of(block)))
+        kinds = np.empty(0) if bad else _few(self.model.survey_of(block))
         moments = Moments.of(design, target, offset, block.counts)
         lowest = float(block.y.min(initial=np.inf))
         return Seen(bad, lowest, targets, numbers[first], gram, moments, kinds)
@@ -177,7 +182,7 @@ class Targets:
         numbers = np.append(first.numbers, second.numbers)[places]
         with np.errstate(over="ignore", invalid="ignore"):
             gram = first.gram + second.gram
-        kinds = _few(np.union1d(first.kinds, second.kinds))
+        kinds = _few(np.concatenate([first.kinds, second.kinds]))
         lowest, moments = min(first.lowest, second.lowest), first.moments.plus(second.moments)
         return Seen(bad, lowest, targets, numbers, gram, moments, kinds)
 
@@ -215,9 +220,9 @@ class Targets:
         return Bad(int(numbers[first]), float(y[first]), rule)
 
 
-def _few(kinds: Array) -> Array:
-    """So many that one can tell that they are too many."""
-    return kinds[:MOST_KINDS]
+def _few(values: Array) -> Array:
+    """The different ones, so many that one can tell that they are too many."""
+    return np.unique(values)[:MOST_KINDS] if values.size else values
 
 
 def _first_different(y: Array) -> tuple[Array, Indices]:

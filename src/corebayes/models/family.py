@@ -68,6 +68,8 @@ Column = str | int
 BadEntries = tuple[str, NDArray[np.bool_], str]
 """A column of `row_columns`, which of its entries are impossible, and what they must be."""
 
+# Nats that a prior may fall by to the family's own middle and be called wide.
+WIDE = 30.0
 SHOWN: dict[Transform, Scale] = {"log": "exp", "logit": "expit", "identity": "as it is"}
 
 
@@ -85,6 +87,17 @@ class Constant(NamedTuple):
     def label(self) -> str:
         """What the parameter u is called."""
         return self.name if self.transform == "identity" else f"{self.transform} {self.name}"
+
+    def begins(self, usual: ScalePrior) -> float:
+        """Where a fit may start: at the prior's mode, or at that of the family's own prior.
+
+        A prior as wide as nothing has its mode far out, where some families have hardly a number
+        (a Weibull shape of a hundred).
+        """
+        own, other = np.array([self.prior.mode]), np.array([usual.mode])
+        falls = self.prior.log_density(own) - self.prior.log_density(other)
+        wide = not self.in_units_of_target and float(falls[0]) < WIDE
+        return float(other[0] if wide else own[0])
 
     def on_line(self, value: float) -> float:
         """u of a known value."""
@@ -126,6 +139,10 @@ class Family(Unbound, NormalPriorModel):
     def learnable(self) -> tuple[Constant, ...]:
         """The constants, in the order of the predictors that come after the linear ones."""
         return ()
+
+    def may_learn(self, name: str) -> bool:
+        """Whether there may be a constant of this name once the rows are known."""
+        return False
 
     @property
     def linear(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def given_learned(family: Any, given: Any) -> dict[str, ScalePrior]:
     for name in named:
         if not constants:
             raise ValueError(f"{type(family).__name__} has no constant that could be learned")
-        if name not in constants:
+        if name not in constants and not family.may_learn(name):
             raise ValueError(
                 f"{type(family).__name__} has no constant {name!r} that could be learned; it has "
                 f"{', '.join(constants)}"

@@ -227,7 +227,11 @@ class MixedRegression(MixedDesign):
         learned = tuple(one.prior for one in self.constants)
         stated = self.known.stated
         others = () if stated is None else stated.others
-        return MixedPrior(self.dim, self.known.prior, learned, scales, others, self.horseshoes)
+        usual = {one.name: one.prior for one in self.family.learnable}
+        begins = tuple(one.begins(usual[one.name]) for one in self.constants)
+        return MixedPrior(
+            self.dim, self.known.prior, learned, scales, others, self.horseshoes, begins
+        )
 
     def log_prior(self, draws: Array) -> Array:
         return self.prior.log_density(draws)

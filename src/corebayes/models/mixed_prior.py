@@ -45,15 +45,19 @@ class MixedPrior:
     """Priors of coefficients that are not Normal."""
     horseshoes: tuple[HorseshoePrior, ...] = ()
     """Priors of many coefficients, with a τ and a c² of their own."""
+    begins: tuple[float, ...] = ()
+    """Where a fit may start in each u, if elsewhere than at its mode."""
 
     @property
     def middle(self) -> Array:
         """Where a fit may start: coefficients at their means, constants at their modes (Student-t
-        noise of few degrees of freedom and no width has no bound), no effects."""
+        noise of few degrees of freedom and no width has no bound) or where they begin, no
+        effects."""
         theta = np.zeros(self.dim)
         fixed = self.fixed.dim
         theta[:fixed] = self.fixed.mean
-        theta[fixed : fixed + len(self.learned)] = [prior.mode for prior in self.learned]
+        begins = self.begins or [prior.mode for prior in self.learned]
+        theta[fixed : fixed + len(self.learned)] = begins
         return theta
 
     def log_density(self, draws: Array) -> Array:

@@ -49,6 +49,9 @@ class OrdinalRegression(CategoryRegression):
         first = Constant("cutpoint_1", OnLine(0.0, 5.0), "identity")
         return (first, *(Constant(f"gap_{k}", HalfNormal(2.5)) for k in gaps))
 
+    def may_learn(self, name: str) -> bool:
+        return not self.labels and name.removeprefix("gap_").isdigit()
+
     def shown(self, learned: Sequence[Constant], start: int) -> list[Variable]:
         if len(learned) < len(self.learnable):
             return super().shown(learned, start)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.arguments import checked_seed, checked_whole
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.exact.opening import opened
 from corebayes.files.markup import notebook, plain_table
 from corebayes.models import LogisticRegression
@@ -145,7 +145,9 @@ def check(
         "counts": counts,
         "on_bad": on_bad,
     }
-    with opened(coreset, data, stage="check", progress=progress, **opening) as (rows, say):
+    # Rows are those of the coreset of rows that groups were chosen from.
+    of_rows = coreset.level_one if isinstance(coreset, GroupCoreset) else coreset
+    with opened(of_rows, data, stage="check", progress=progress, **opening) as (rows, say):
         if draws is None:
             say("sampling the coreset posterior")
             draws = sample(coreset, draws=250, chains=4, seed=seed, progress=False)
@@ -162,7 +164,8 @@ def check_rows(coreset: Coreset, rows: Rows, draws: Any, *, num_draws: int, seed
             "have not"
         )
     some = rows.take(rows.some(np.random.default_rng(0), min(SPREAD_ROWS, rows.num_rows))).y
-    family: Any = getattr(coreset.model, "family", coreset.model)
+    model: Any = getattr(known.predictive, "model", coreset.model)
+    family: Any = getattr(model, "family", model)
     # Labels may be −1 and 1 there, and are 0 and 1 in what is drawn.
     binary = isinstance(family, LogisticRegression)
     some = (some > 0.0).astype(np.float64) if binary else some

@@ -20,6 +20,7 @@ from corebayes.models.units import Units
 from corebayes.predict.new_rows import NewRows, open_new_rows
 from corebayes.predict.regression import RegressionPredictive
 from corebayes.rows import Rows
+from corebayes.samplers.group_effects import parameters_with_effects
 from corebayes.samplers.parameters import parameters_of, posterior_of
 from corebayes.types import Array, Block, Rng
 
@@ -60,11 +61,12 @@ class Known:
 def known_of(coreset: Any, draws: Any, num_draws: int, seed: int) -> Known:
     """Of a coreset and draws of its posterior, or of draws that know their model."""
     if isinstance(coreset, GroupCoreset):
-        raise TypeError(
-            "a coreset of groups has no parameters of single groups: predict with its level_one, "
-            "coreset.level_one, or compute effects with group_effects"
-        )
-    if isinstance(coreset, Coreset):
+        # What all groups share, and from it the effects of every group that has rows.
+        phi = parameters_of(coreset.model, draws).reshape(-1, coreset.marginal.dim)
+        phi = phi[spaced(len(phi), num_draws)]
+        draws = parameters_with_effects(coreset, phi, seed=seed)
+        model, kept = coreset.marginal.mixed, coreset.provenance
+    elif isinstance(coreset, Coreset):
         model, kept = coreset.model, coreset.provenance
     else:
         model, kept = _stored(coreset)

@@ -47,8 +47,9 @@ def predict(
     `rows` are like those that the coreset was built from, and need no target: arrays, a frame or
     Parquet files; named arrays for NumPyro and PyMC, a pandas frame for Bambi. A coreset of a
     formula computes its columns again. A group that the model has not seen has effects of the
-    population, b ~ N(0, τ²), the same in all of its rows; the result says which these are. A model
-    of another library is asked for its own predictive distribution.
+    population, b ~ N(0, τ²), the same in all of its rows; the result says which these are. Of a
+    coreset of whole groups effects are drawn as `group_effects` does. A model of another library is
+    asked for its own predictive distribution.
 
     `interval` is the probability inside the intervals. `keep_draws` keeps draws of y, (N, S). With
     `out`, a .parquet file, every block is written as it is done, one line for each row, and with

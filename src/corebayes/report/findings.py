@@ -29,8 +29,8 @@ from corebayes.report.draws import (
 )
 from corebayes.report.landscape import Landscape, landscape
 from corebayes.rows import Rows
-from corebayes.samplers.convergence import pareto_k
 from corebayes.samplers.laplace import full_posterior
+from corebayes.samplers.pareto import pareto_k
 from corebayes.samplers.worth import worth
 from corebayes.types import Array
 from corebayes.watch.steps import Steps

@@ -32,21 +32,38 @@ def group_effects(
     model = coreset.marginal
     phi = parameters_of(model, draws)
     term, labels = model.mixed.terms[0], model.mixed.group_labels[0]
-    level_one, rng = coreset.level_one, np.random.default_rng(checked_seed(seed))
     wanted = _numbers(labels, groups, term.group)
-    block = model.group_block(level_one.rows, level_one.weights, wanted)
-    flat = phi.reshape(-1, model.dim)
-    effects = np.empty((wanted.size, len(flat), model.num_effects))
-    step = max(1, (1 << 17) // (len(flat) * block["y"].shape[1]))
-    for first in range(0, wanted.size, step):
-        part = slice(first, first + step)
-        effects[part] = model.draw_effects(rng, flat, block.take(part))
+    effects = _drawn(coreset, phi.reshape(-1, model.dim), wanted, seed)
     return {
         term.called(name): np.moveaxis(effects[:, :, place], 0, 1).reshape(
             *phi.shape[:-1], wanted.size
         )
         for place, name in enumerate(term.effects)
     }
+
+
+def parameters_with_effects(coreset: GroupCoreset, phi: Array, *, seed: int = 0) -> Array:
+    """θ of the mixed model, (S, d): φ (S, ·) and effects of every group drawn given it."""
+    mixed = coreset.marginal.mixed
+    theta = np.empty((len(phi), mixed.dim))
+    theta[:, : phi.shape[1]] = phi
+    term = mixed.structure.terms[0]
+    effects = _drawn(coreset, phi, np.arange(term.num_groups), seed)
+    theta[:, term.positions] = np.moveaxis(effects, 0, 1)
+    return theta
+
+
+def _drawn(coreset: GroupCoreset, phi: Array, wanted: Indices, seed: int) -> Array:
+    """Effects of these groups at φ (S, ·), (groups, S, q)."""
+    model, level_one = coreset.marginal, coreset.level_one
+    rng = np.random.default_rng(checked_seed(seed))
+    block = model.group_block(level_one.rows, level_one.weights, wanted)
+    effects = np.empty((wanted.size, len(phi), model.num_effects))
+    step = max(1, (1 << 17) // (len(phi) * block["y"].shape[1]))
+    for first in range(0, wanted.size, step):
+        part = slice(first, first + step)
+        effects[part] = model.draw_effects(rng, phi, block.take(part))
+    return effects
 
 
 def _numbers(labels: tuple[Any, ...], groups: Sequence[Any] | None, column: str) -> Indices:

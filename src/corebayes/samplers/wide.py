@@ -13,7 +13,8 @@ the data say little of t at the mode (σ is the share of the prior), and all abo
 
 each q(t_j | …) the conditional density itself, on a grid of cells that are fine at the wall and
 coarse far from it. V is turned so that rows see one of the t each, and the rows of one level do not
-touch those of another: then q is all but π_w.
+touch those of another: then q is all but π_w. Directions that are wide because columns are nearly
+dependent are not walled, since no row sees much of them: they belong to U.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.special import gammaln
 
@@ -36,16 +38,19 @@ from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Block, Gaussian, Indices, Model
 
-# The prior's share of the curvature from which a direction is wide, and how many there may be.
-WIDE, MOST_WIDE = 0.02, 40
+# The prior's share of the curvature from which a direction is wide; how many walls there may be.
+WIDE, MOST_WALLS = 0.02, 40
 # Cells of a grid; how far it goes, in deviations of the prior, and its finest cells, in units of
 # the predictor.
 CELLS, FAR, FINEST = 160, 8.0, 0.05
+# What a row sees of a walled direction, at least, in units of the predictor a deviation at the
+# mode; and the rows that see any, together, which all cost their cells.
+WALLED, MOST_ROWS = 0.5, 2_000
 # Parameters of a dense fit, at most.
 MOST_PARAMETERS = 200
 # A row that sees less than this share of the most of a direction does not count for its grid: what
-# is proposed is weighed with all rows. Directions of less than the second are the same.
-UNTOUCHED, SAME = 1e-3, 1e-8
+# is proposed is weighed with all rows.
+UNTOUCHED = 1e-3
 # Potentials at once.
 VALUES_AT_ONCE = 1 << 21
 
@@ -184,38 +189,58 @@ def wide_proposal(posterior: Posterior, start: Array | None = None) -> WidePropo
     share = fit.factor.T @ -model.log_prior_hessian(fit.mean) @ fit.factor
     values, vectors = np.linalg.eigh(share)
     number = int(np.count_nonzero(values > WIDE))
-    if not 0 < number <= min(MOST_WIDE, posterior.dim - 1):
+    if number == 0:
         return None
     # Eigenvalues rise: the wide directions come last.
     factor = fit.factor @ vectors
-    wide = factor[:, posterior.dim - number :]
-    seen = _seen(model, posterior.rows, wide)
-    turn = _turned(seen)
-    if turn is None:
+    seen = _seen(model, posterior.rows, factor[:, -number:])
+    walls = _walls(seen, len(posterior.rows), min(MOST_WALLS, posterior.dim - 1))
+    if walls is None:
         return None
-    rows = np.abs(seen @ turn).reshape(-1, len(posterior.rows), number).max(axis=0)
+    # The wide directions that no wall is seen in go to the others.
+    factor[:, -number:] @= walls.basis
+    number = len(walls.turn)
     directions = tuple(
         _direction(posterior, fit.mean, along, own)
-        for along, own in zip((wide @ turn).T, rows.T, strict=True)
+        for along, own in zip((factor[:, -number:] @ walls.turn).T, walls.seen.T, strict=True)
     )
     degrees = max(10.0, float(posterior.dim))
-    return WideProposal(model, Gaussian(fit.mean, factor), turn, directions, degrees)
+    return WideProposal(model, Gaussian(fit.mean, factor), walls.turn, directions, degrees)
 
 
-def _turned(seen: Array) -> Array | None:
-    """Coordinates of the wide directions in which each has rows of its own.
+class _Walls(NamedTuple):
+    """Coordinates of the wide directions in which each wall has rows of its own."""
 
-    Of the rows that see most of them, as many as there are directions are to see one each; the
-    others of their levels then do, too.
-    """
-    number = seen.shape[1]
-    if len(seen) < number or not np.all(np.isfinite(seen)):
+    basis: Array
+    """Orthonormal, (m, m): those in which there are walls come last."""
+    turn: Array
+    """From t to coordinates along these last."""
+    seen: Array
+    """What every row sees of each of the t, (n, k)."""
+
+
+def _walls(seen: Array, num_rows: int, most: int) -> _Walls | None:
+    """Of the rows that see most of the wide directions, as many as there are walls are to see one
+    each; the others of their levels then do, too. None where nothing is seen much, or all is by
+    too many rows."""
+    if not np.all(np.isfinite(seen)):
         return None
     triangle, pivots = qr(seen.T, mode="r", pivoting=True)
-    sizes = np.abs(np.diagonal(triangle))
-    if not sizes[-1] > SAME * sizes[0]:
-        return None
-    return np.asarray(np.linalg.inv(seen[pivots[:number]]), dtype=np.float64)
+    number = int(np.count_nonzero(np.abs(np.diagonal(triangle)) > WALLED))
+    for first in range(min(number, most), 0, -1):
+        rows = seen[pivots[:first]]
+        # The directions that these rows do not see come first.
+        basis = np.linalg.svd(rows)[2][::-1].T
+        turn = np.linalg.inv(rows @ basis[:, -first:])
+        own = np.abs(seen @ basis[:, -first:] @ turn).reshape(-1, num_rows, first).max(axis=0)
+        if np.count_nonzero(_touched(own)) <= MOST_ROWS:
+            return _Walls(basis, np.asarray(turn, dtype=np.float64), own)
+    return None
+
+
+def _touched(seen: Array) -> NDArray[np.bool_]:
+    """Whether rows see enough of a direction to count for its grid."""
+    return seen > UNTOUCHED * seen.max(axis=0)
 
 
 def _seen(model: GLM | MixedRegression, rows: Block, wide: Array) -> Array:
@@ -235,6 +260,6 @@ def _direction(posterior: Posterior, mode: Array, along: Array, seen: Array) -> 
     finest = min(FINEST, far / CELLS)
     end = float(np.arcsinh(far / finest))
     edges = finest * np.sinh(np.linspace(-end, end, CELLS + 1))
-    touched = np.flatnonzero(seen > UNTOUCHED * float(seen.max()))
+    touched = np.flatnonzero(_touched(seen))
     rows = posterior.rows.take(touched)
     return Direction(along, edges, rows, posterior.weights[touched])

@@ -18,10 +18,10 @@ from corebayes.data.sizes import num_bytes, written
 from corebayes.data.table import Table
 from corebayes.scan.passes import BLOCK_VALUES, Query
 
-# What Python, NumPy, SciPy, pyarrow (whose datasets import pandas) and numba with compiled kernels
-# take: 353 MB measured as the peak of a build of 2,000 rows, 380 MB when it compiles them; and what
-# drawing with NUTS takes beside them: 215 MB with nutpie and all that it loads.
-LIBRARIES, SAMPLING = 360_000_000, 230_000_000
+# What Python, NumPy, SciPy, pyarrow and numba with compiled kernels take: 287 MB measured as the
+# peak of a build and a certificate of 20,000 rows of Parquet, 311 MB when it compiles them; and
+# what drawing with NUTS takes beside them: 205 MB with nutpie and all that it loads.
+LIBRARIES, SAMPLING = 320_000_000, 230_000_000
 # What a construction holds beside the pass: a little, and its pools of up to 20,000 rows as rows,
 # vectors and copies of them.
 LITTLE, POOL_ROWS, COPIES_OF_A_POOL = 20_000_000, 20_000, 12
@@ -89,7 +89,7 @@ def as_budget(memory: Any) -> Budget | None:
     """The budget of `memory="500MB"` or of a number of bytes; None stays None.
 
     >>> as_budget("1.5 GB")
-    Budget(num_bytes=1500000000, libraries=360000000)
+    Budget(num_bytes=1500000000, libraries=320000000)
     """
     if memory is None or isinstance(memory, Budget):
         return memory

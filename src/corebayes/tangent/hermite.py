@@ -238,7 +238,11 @@ class Hermite(Geometry):
         """The space at the Gaussian closest to π_w. Cost: M·d² + d³ flops a step, a few of them."""
         rough = replace(self, order=min(self.order, 2))
         space, total = rough.descend(
-            problem, fit, lambda space: space.total(rows), enough=CENTRED, most_steps=MOST_STEPS
+            _require_glm(problem.model),
+            fit,
+            lambda space: space.total(rows),
+            enough=CENTRED,
+            most_steps=MOST_STEPS,
         )
         nearer, misfit = space.newton(total)
         last = nearer if misfit <= CENTRED else space.gaussian
@@ -246,7 +250,7 @@ class Hermite(Geometry):
 
     def descend(
         self,
-        problem: Problem,
+        model: GLM,
         fit: Gaussian,
         ask: Callable[[HermiteSpace], Total],
         *,
@@ -258,7 +262,7 @@ class Hermite(Geometry):
         Newton's steps, each shortened until KL falls: whole ones go back and forth where a
         posterior is as wide as its prior on one side and narrow on the other (separated classes).
         """
-        space, total = self._within_sight(problem, fit, ask)
+        space, total = self._within_sight(model, fit, ask)
         share = 1.0
         for _ in range(most_steps):
             misfit = space.newton(total)[1]
@@ -266,7 +270,7 @@ class Hermite(Geometry):
                 break
             energy = space.free_energy(total)
             for _ in range(SHORTER_STEPS):
-                nearer = self.space_at(problem, space.newton(total, share)[0])
+                nearer = self.at(model, space.newton(total, share)[0])
                 answer = ask(nearer)
                 # So close that the last digits of the energy say nothing, whole steps get closer.
                 closer = misfit <= CLOSE and nearer.newton(answer)[1] < misfit
@@ -279,19 +283,19 @@ class Hermite(Geometry):
         return space, total
 
     def _within_sight(
-        self, problem: Problem, fit: Gaussian, ask: Callable[[HermiteSpace], Total]
+        self, model: GLM, fit: Gaussian, ask: Callable[[HermiteSpace], Total]
     ) -> tuple[HermiteSpace, Total]:
         """The space at a fit, made narrower until the averages of all rows are numbers; its total.
 
         A posterior that is as wide as its prior on one side of the mode, and that an exponential
         ends on the other, has a Laplace fit under which that exponential has no mean to speak of.
         """
-        space = self.space_at(problem, fit)
+        space = self.at(model, fit)
         total = ask(space)
         for narrower in NARROWER:
             if space.newton(total)[1] < OUT_OF_SIGHT:
                 break
-            space = self.space_at(problem, Gaussian(fit.mean, fit.factor / narrower))
+            space = self.at(model, Gaussian(fit.mean, fit.factor / narrower))
             total = ask(space)
         return space, total
 

@@ -33,7 +33,8 @@ from corebayes.types import Block, Gaussian, Total, WeightedPoints
 SETTLED = 0.05
 # The share of that below which a forecast is believed.
 SURELY = 0.1
-# The same where the way is found by safe steps.
+# The same where the way is found by safe steps: a posterior as wide as its prior in some direction
+# is no Gaussian, and polished weights do the rest.
 NEAR_ENOUGH = 1.0
 # Looks at most: more would be no better than a march.
 MOST_LOOKS = 10
@@ -99,20 +100,20 @@ def _settled(
     by the subsample `rows`, counted as all rows; later each step squares what the step before left
     of the way, in deviations.
     """
-    last, geometry = float("inf"), rough
+    last, geometry, enough = float("inf"), rough, SETTLED
     for _ in range(MOST_LOOKS):
         total = geometry.total(problem, space)
         nearer, misfit = space.newton(total)
-        if misfit <= SETTLED:
+        if misfit <= enough:
             return space, total, nearer
         if not (isfinite(misfit) and misfit <= SLOWEST * last):
             return None
+        ahead = foreseen(rough, space, total, rows)
+        forecast, enough = ahead.off, NEAR_ENOUGH if ahead.walled else enough
         if isfinite(last):
-            forecast = misfit * (misfit / last) ** 2
-        else:
-            nearer, forecast = foreseen(rough, space, total, rows)
+            forecast = min(forecast, misfit * (misfit / last) ** 2)
         geometry = fine if forecast <= SURELY * SETTLED else rough
-        space, last = geometry.space_at(problem, nearer), misfit
+        space, last = geometry.space_at(problem, ahead.gaussian), misfit
     return None
 
 
@@ -123,7 +124,7 @@ def _descended(
 
     Where a posterior is as wide as its prior in some direction, one nat of the way is near enough.
     """
-    ask = partial(rough.total, problem)
-    space, total = rough.descend(problem, fit, ask, enough=SETTLED, most_steps=MOST_LOOKS)
+    ask, start = partial(rough.total, problem), rough.space_at(problem, fit)
+    space, total = rough.descend(start.model, fit, ask, enough=SETTLED, most_steps=MOST_LOOKS)
     nearer, misfit = space.newton(total)
     return (space, total, nearer) if misfit <= NEAR_ENOUGH else None

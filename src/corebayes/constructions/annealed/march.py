@@ -39,6 +39,8 @@ NEARLY_THERE = 0.5
 # Gaussian; and a 50th of all rows, so that the march is one or two steps of the first ratio, 16,
 # and an arrival takes two looks, up to 20,000 that still fit in memory as a matrix.
 FIRST_ROWS, FIRST_ROWS_A_PARAMETER, FIRST_SHARE, MOST_FIRST_ROWS = 500, 20, 50, 20_000
+# Parameters from which a pilot, d²/2 rows, is dear.
+MANY_PARAMETERS = 40
 # Nats to all rows, to second order, from which a march would not find its way.
 OUT_OF_SIGHT = 1e9
 
@@ -68,8 +70,9 @@ def begin(view: View, goal: Goal, warming: float) -> March | Choose:
     temperature = 1.0 if wanted >= data.num_rows else min(1.0, covered)
     _check_potentials(view.problem, points)
     points = points.at(points.weights / temperature)
-    # Of few rows every look is cheap, and a pilot fitted at its own posterior is the better one.
-    if temperature < 1.0 and view.has_unseen:
+    # Of few rows every look is cheap, and a pilot fitted at its own posterior is the better one;
+    # but of many parameters it has thousands of rows, and its fit costs more than all looks.
+    if temperature < 1.0 and (view.has_unseen or view.problem.model.dim > MANY_PARAMETERS):
         arrived = arrive(view, points)
         if arrived is not None:
             return _chosen(goal, arrived)

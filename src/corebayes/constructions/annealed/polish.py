@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from corebayes.constructions.annealed import grow
 from corebayes.constructions.annealed.grow import Arrived, Grow
 from corebayes.constructions.annealed.look import Look
@@ -35,6 +37,9 @@ ENOUGH = 1e-6
 # An open size that does not do grows by a third of itself: KL falls geometrically in the size, so
 # few sizes are tried, and the one that does is at most a third too large.
 ENLARGED = 3
+# From so many rows on another size costs seconds or minutes. So one that is nats away is doubled,
+# and one of more than half of all rows is all of them: fewer would save less than they cost.
+MANY_ROWS, FAR, MOST_SHARE = 1000, 1.0, 0.5
 
 
 class Polish(NamedTuple):
@@ -88,11 +93,24 @@ def step(view: View, state: Polish, polisher: Polisher) -> tuple[Polish | Grow |
 
 def enlarge(view: View, state: Arrived, polisher: Polisher) -> tuple[Polish | Grow | Arrived, Info]:
     """The answer for a larger size, when the size is open."""
-    look, last = state.answers[-1], state.goal.sizes[-1]
-    size = min(last + max(1, last // ENLARGED), view.problem.data.num_rows)
-    (chosen,) = view.select(look, [size])
+    look, num_rows = state.answers[-1], view.problem.data.num_rows
+    size = min(_larger(state.goal.sizes[-1], look.half_variance), num_rows)
+    if size > max(MANY_ROWS, MOST_SHARE * num_rows):
+        size, chosen = num_rows, _all_rows(view)
+    else:
+        (chosen,) = view.select(look, [size])
     larger = Polish(state.goal._replace(sizes=(size,)), look, state.pilot or look, (chosen,))
     return step(replace(view, size=size), larger, polisher)
+
+
+def _larger(size: int, nats: float) -> int:
+    """The size after this one, whose coreset is so many nats away."""
+    return 2 * size if size > MANY_ROWS and nats > FAR else size + max(1, size // ENLARGED)
+
+
+def _all_rows(view: View) -> WeightedPoints:
+    points = view.problem.points(np.arange(view.problem.data.num_rows))
+    return points.at(points.rows.multiplicity())
 
 
 def improved(

@@ -23,6 +23,8 @@ from corebayes.types import Array, Block, Gaussian, Total
 
 # Steps at most, and the nats at which they have arrived.
 MOST_STEPS, THERE = 10, 1e-8
+# The same of safe ones.
+MOST_SAFE_STEPS, NEAR = 100, 1e-2
 # A subsample that misses what matters, rows far out, errs by more than its own noise, ½ d N/U nats.
 MOST_NOISE = 4.0
 # How far what the subsample adds to a plain Newton step may be off, in units of d/U of its nats.
@@ -48,6 +50,14 @@ class Surrogate(NamedTuple):
         hessian = inverse.T @ curvature @ inverse
         return cls(rows, space.location, inverse.T @ slopes, hessian)
 
+    def concave(self, factor: Array) -> Surrogate:
+        """Without what would make it bend up somewhere: with the subsample's own log density it has
+        one mode then, wherever a descent leads."""
+        values, vectors = np.linalg.eigh(factor.T @ self.hessian @ factor)
+        inverse = np.linalg.inv(factor)
+        downward = (vectors * np.minimum(values, 0.0)) @ vectors.T
+        return self._replace(hessian=inverse.T @ downward @ inverse)
+
     def total(self, space: HermiteSpace) -> Total:
         """Of all rows, by estimate, in any space of degree two. Cost: U·d² flops."""
         sample, away = space.total(self.rows), space.location - self.location
@@ -58,20 +68,39 @@ class Surrogate(NamedTuple):
         return Total(sample.element + element, sample.mean + float(mean))
 
 
-def foreseen(
-    geometry: Hermite, space: HermiteSpace, total: Total, rows: Block
-) -> tuple[Gaussian, float]:
-    """Where Newton's steps from a space end, and how many nats that may be off: infinitely many,
-    and a plain step, where the subsample does not say. Cost: U·d² flops a step."""
+class Foreseen(NamedTuple):
+    """Where steps from a space end."""
+
+    gaussian: Gaussian
+    off: float
+    """How many nats that may be off; infinitely many where the subsample does not say."""
+    walled: bool = False
+    """Whether only safe steps led there."""
+
+
+def foreseen(geometry: Hermite, space: HermiteSpace, total: Total, rows: Block) -> Foreseen:
+    """Where Newton's steps from a space end; a plain step where the subsample does not say. Cost:
+    U·d² flops a step.
+
+    Plain steps go back and forth where a posterior is walled on one side (classes that a level
+    separates); then safe ones lead to the same place, if more slowly.
+    """
     plain, way = space.newton(total)
     if way > MOST_NOISE * 0.5 * space.dim * float(rows.multiplicity().mean()):
-        return plain, float("inf")
-    surrogate, nearer = Surrogate.of(space, total, rows), plain
+        return Foreseen(plain, float("inf"))
+    surrogate, nearer, first = Surrogate.of(space, total, rows), plain, space
     for _ in range(MOST_STEPS):
         space = geometry.at(space.model, nearer)
         nearer, misfit = space.newton(surrogate.total(space))
         if misfit <= THERE:
-            return nearer, NOISE * gaussian_kl(plain, nearer) * space.dim / len(rows)
+            off = NOISE * gaussian_kl(plain, nearer) * space.dim / len(rows)
+            return Foreseen(nearer, off)
         if not isfinite(misfit):
             break
-    return plain, float("inf")
+    ask = surrogate.concave(first.factor).total
+    safe, answer = geometry.descend(
+        space.model, first.gaussian, ask, enough=NEAR, most_steps=MOST_SAFE_STEPS
+    )
+    if safe.newton(answer)[1] <= NEAR:
+        return Foreseen(safe.gaussian, float("inf"), walled=True)
+    return Foreseen(plain, float("inf"))

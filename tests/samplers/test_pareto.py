@@ -4,18 +4,30 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from corebayes.exact.pareto import smooth, tail_length
+from corebayes.samplers.pareto import pareto_k, smooth, tail_length
 
 
 @pytest.mark.parametrize("scale", [1e-3, 0.3, 3.0])
 def test_as_arviz_row_by_row(scale):
     rng = np.random.default_rng(1)
-    # A number of draws whose tail both round to the same.
-    ratios = scale * rng.normal(size=(30, 400)) ** 3
+    ratios = scale * rng.normal(size=(30, 390)) ** 3
     expected, shapes = array_stats.psislw(-ratios)
-    weights, found = smooth(ratios.copy(), tail_length(400))
+    weights, found = smooth(ratios.copy(), tail_length(390))
     np.testing.assert_allclose(weights, expected, atol=1e-9)
     np.testing.assert_allclose(found, shapes, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("efficiency", [1.0, 0.3])
+@pytest.mark.parametrize("size", [100, 1001])
+def test_one_shape_is_that_of_arviz(size, efficiency):
+    ratios = np.random.default_rng(size).standard_t(5.0, size=(4, size))
+    _, shape = array_stats.psislw(-ratios.ravel(), r_eff=efficiency)
+    assert pareto_k(ratios, efficiency) == pytest.approx(float(shape), rel=1e-9)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_no_shape_fits_what_is_no_number(odd):
+    assert pareto_k(np.r_[np.random.default_rng(0).normal(size=99), odd], 1.0) == np.inf
 
 
 def test_the_shape_of_a_pareto_tail_is_found():

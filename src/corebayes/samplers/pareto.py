@@ -1,4 +1,4 @@
-"""Pareto smoothing of importance ratios, many sets of them at once.
+"""The tails of importance ratios: their shape k̂, and Pareto smoothing of many sets at once.
 
 The largest ratios of each set are replaced by quantiles of the generalised Pareto distribution that
 fits them (Vehtari et al., "Pareto smoothed importance sampling", 2024), with its parameters as by
@@ -18,11 +18,34 @@ PRIOR_VALUES, PRIOR_SHAPE = 10.0, 0.5
 FEWEST_TAIL = 5
 # Ratios this far below the largest are zero in any sum.
 NEGLIGIBLE = -700.0
+# Log ratios that vary by less than this are given no shape.
+FLAT = 1e-4
+# The heaviest tail that an error can be given for.
+HEAVY = 0.9
 
 
 def tail_length(num_draws: int, efficiency: float = 1.0) -> int:
     """How many of the largest ratios are the tail: 3 √(S / efficiency), a fifth at most."""
-    return int(np.ceil(min(num_draws / 5.0, 3.0 * np.sqrt(num_draws / efficiency))))
+    return int(min(num_draws / 5.0, 3.0 * np.sqrt(num_draws / efficiency)))
+
+
+def pareto_k(log_ratios: Array, efficiency: float) -> float:
+    """k̂ of the right tail of e^r; zero when r is constant, infinite when no tail can be fitted.
+
+    `efficiency` is what a draw is worth beside an independent one.
+    """
+    if np.ptp(log_ratios) < FLAT:
+        return 0.0
+    number = tail_length(log_ratios.size, efficiency)
+    tail = np.sort(log_ratios, axis=None)[-number:]
+    if tail[tail.size // 4] < tail[-1] + np.log(np.finfo(float).eps):
+        # One ratio is all of the tail, as far as numbers go: no shape fits it.
+        return np.inf
+    if number < FEWEST_TAIL:
+        return np.inf
+    with np.errstate(invalid="ignore"):
+        _, shapes = smooth(log_ratios.reshape(1, -1).copy(), number)
+    return float(shapes[0])
 
 
 def smooth(log_ratios: Array, num_tail: int) -> tuple[Array, Array]:
@@ -89,3 +112,22 @@ def _fit(excess: Array) -> tuple[Array, Array]:
     scale = -shape / mean
     total = num_tail + PRIOR_VALUES
     return (num_tail * shape + PRIOR_VALUES * PRIOR_SHAPE) / total, scale
+
+
+def tail_inflation(shape: float, num_draws: int) -> float:
+    """What a standard error must be multiplied with when ratios have a tail of shape k̂ in (0, 1).
+
+    The error of a mean falls like S^(−rate/2), where rate < 1 even for k̂ < ½ and finite S
+    (Vehtari et al. 2024, section on the convergence rate): S^((1 − rate)/2).
+    """
+    k, n = shape, float(num_draws)
+    if k <= 0.0:
+        return 1.0
+    if k >= 1.0:
+        return np.inf
+    if abs(k - 0.5) < 1e-3:
+        rate = 1.0 - 1.0 / np.log(n)
+    else:
+        top = 2.0 * (k - 1.0) * n ** (2.0 * k + 1.0) + (1.0 - 2.0 * k) * n ** (2.0 * k) + n**2
+        rate = top / ((n - 1.0) * (n - n ** (2.0 * k)))
+    return float(n ** (0.5 * (1.0 - min(max(rate, 0.0), 1.0))))
