@@ -3,13 +3,14 @@
     python -m benchmarks.growing                 # thirty nights of 1e5 rows, and 64 shards
     python -m benchmarks.growing --rows 10000    # the same, smaller
     python -m benchmarks.growing --part nights --drift 0.15 --nights 12 --rows 20000
+    python -m benchmarks.growing --part nights --dim 20 --sizes 231 --nights 10 --rows 30000
 
 Nights: a coreset of the first night is updated with each following one, with the defaults and, if
 asked, without any reserve; KL(π_w ‖ π) against all rows so far, certified.
 Shards: coresets of 64 shards, merged eight by eight on worker processes, against one build of the
 whole; in one round with the reserves that builds keep, in one round of nothing but the coresets,
 and in two rounds of these, where the shards are built around a rough coreset of all of them.
-The rows are those of `benchmarks.datasets.logistic` (d = 10), or with --drift such whose
+The rows are those of `benchmarks.datasets.logistic` (d = 10, or --dim), or with --drift such whose
 coefficients come and go by that much from night to night (d = 6), so that the posterior moves by
 several standard deviations at a time. CPU seconds are of one core.
 """
@@ -131,6 +132,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000, help="of a night")
     parser.add_argument("--nights", type=int, default=30)
+    parser.add_argument("--dim", type=int, default=10, help="of nights that are alike")
     parser.add_argument("--shards", type=int, default=64)
     parser.add_argument("--sizes", type=int, nargs="+", default=[66, 100])
     parser.add_argument("--draws", type=int, default=200)
@@ -143,7 +145,7 @@ def main() -> None:
     if asked.drift:
         X, y = drifting(asked.seed, asked.rows, asked.nights, asked.drift)
     else:
-        X, y = logistic(asked.seed, asked.rows * asked.nights)
+        X, y = logistic(asked.seed, asked.rows * asked.nights, asked.dim)
     report: dict[str, Any] = {"arguments": vars(asked)}
     for size in asked.sizes:
         began = time.process_time()

@@ -34,7 +34,7 @@ from corebayes.samplers.exact import is_conjugate
 from corebayes.tangent.default import AFFORDABLE, MAX_NUMBERS, SKEWED_DIM, affordable_cubes
 from corebayes.tangent.geometry import element_of, half_square, random_points
 from corebayes.tangent.hermite import MAX_ORDER, Hermite, HermiteSpace
-from corebayes.types import Model, Rng, TangentSpace, Total, WeightedPoints
+from corebayes.types import Model, Rng, Total, WeightedPoints
 from corebayes.watch.interrupts import is_interrupt
 from corebayes.weights.pursuit import orthogonal_pursuit
 
@@ -65,11 +65,14 @@ def default_reserve(problem: Problem, size: int) -> int:
     return min(usual_reserve(model, size), int(LARGEST_SHARE * data.num_rows))
 
 
-def usual_reserve(model: Model, size: int, times: int = RESERVE) -> int:
+def usual_reserve(
+    model: Model, size: int, times: int = RESERVE, most_cubes: int = FEW_MATCHED
+) -> int:
     """So many times `size` rows; no fewer than cost next to nothing or match all quadratics, or
     the third or fourth degree where that is of few numbers; and no more than are many."""
-    quadratics, *higher = (comb(model.dim + degree, degree) for degree in (2, 3, 4))
-    matched = max([quadratics, *(number for number in higher if number <= FEW_MATCHED)])
+    quadratics, cubes, fourth = (comb(model.dim + degree, degree) for degree in (2, 3, 4))
+    higher = [cubes] * (cubes <= most_cubes) + [fourth] * (fourth <= FEW_MATCHED)
+    matched = max([quadratics, *higher])
     least = max(times * size, LEAST_RESERVE, matched if isinstance(model, GLM) else 0)
     return min(least, max(MOST_RESERVE, size))
 
@@ -159,11 +162,29 @@ def _found(
     numbers: int,
     seen: Seen | None,
 ) -> WeightedPoints | None:
-    """Of a GLM in one go, beside the rows that are kept whole; else by a construction."""
-    if not is_plain(run.problem):
-        run.init(size, points)
-        run.until(Tolerance(None), lambda *_: None)
-        return run.points
+    """Of a GLM in one go, else by a construction; None where the points are as fine."""
+    if is_plain(run.problem):
+        found, is_finer = in_one_go(run, rest, points, size, numbers, seen)
+        return found if is_finer else None
+    run.init(size, points)
+    run.until(Tolerance(None), lambda *_: None)
+    return run.points
+
+
+def in_one_go(
+    run: Run,
+    rest: Rest | None,
+    points: WeightedPoints,
+    size: int,
+    numbers: int,
+    seen: Seen | None,
+) -> tuple[WeightedPoints, bool]:
+    """`size` rows that match all of a GLM's rows to as high a degree as they can, those that are
+    kept whole among them, and whether they match more than the points, at whose posterior they do.
+
+    Cost: a pass of N·d^order flops unless all rows were `seen` to that degree, and a pursuit of
+    `size` rows.
+    """
     problem = run.problem
     if rest is not None:
         problem = replace(rest.problem, data=rest.problem.data.using())
@@ -171,40 +192,24 @@ def _found(
         points, size = rest.apart(points), size - rest.kept.size
     order = highest_order(problem, size, partly=True, numbers=numbers)
     if seen is None or seen.space.order < order:
-        found = matched(run.rng, problem, points, size, order)
-    else:
-        found = _selected(run.rng, problem, points, size, seen.space, seen.total)
-    return found if rest is None or found is None else rest.joined(found)
-
-
-def matched(
-    rng: Rng, problem: Problem, points: WeightedPoints, size: int, order: int
-) -> WeightedPoints | None:
-    """`size` rows that match all of a GLM's rows to this degree at the posterior of the points;
-    None where these themselves match it better.
-
-    Cost: a pass of N·d^order flops, and a pursuit of `size` rows.
-    """
-    geometry = Hermite(order=order)
-    space = geometry.space(rng, problem, points)
-    total = geometry.total(problem, space)
-    return _selected(rng, problem, points, size, space, total)
+        geometry = Hermite(order=order)
+        space = geometry.space(run.rng, problem, points)
+        seen = Seen(space, geometry.total(problem, space))
+    found, is_finer = _selected(run.rng, problem, points, size, seen)
+    return found if rest is None else rest.joined(found), is_finer
 
 
 def _selected(
-    rng: Rng,
-    problem: Problem,
-    points: WeightedPoints,
-    size: int,
-    space: TangentSpace,
-    total: Total,
-) -> WeightedPoints | None:
+    rng: Rng, problem: Problem, points: WeightedPoints, size: int, seen: Seen
+) -> tuple[WeightedPoints, bool]:
+    """From the points and random rows; and whether less is left than of the points."""
+    space, goal = seen.space, seen.total.element
     fresh = random_points(rng, problem, POOL_ROWS_A_POINT * size).positive()
     pool = points.append(fresh.take(np.flatnonzero(~np.isin(fresh.indices, points.indices))))
-    (choice,) = orthogonal_pursuit(space, pool.rows, total.element, [size], enough=FINE)
+    (choice,) = orthogonal_pursuit(space, pool.rows, goal, [size], enough=FINE)
     found = pool.take(choice.taken).at(choice.weights)
-    left, before = (half_square(total.element - element_of(space, one)) for one in (found, points))
-    return found if left < before else None
+    left, before = (half_square(goal - element_of(space, one)) for one in (found, points))
+    return found, left < before
 
 
 def highest_order(

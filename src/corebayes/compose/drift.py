@@ -3,11 +3,13 @@
 A reserve is matched around the posterior of its time. When new rows are not like the old ones the
 posterior moves by several standard deviations at a time, and what was matched to third degree is
 wrong by its fourth where the next one lies. So where a step has moved by m > 1 standard deviations,
-the reserve is matched under N(μ, m²Σ) in the place of N(μ, Σ), if its rows are enough for the
-fourth degree: to third degree alone what is gained far away is lost nearby.
+the reserve has more rows, and is matched under N(μ, m²Σ) in the place of N(μ, Σ) if these are
+enough for the fourth degree: to third degree alone what is gained far away is lost nearby.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,12 +27,18 @@ NEAR, WIDEST = 1.0, 10.0
 LEAST_ORDER = 4
 
 
-def widened(problem: Problem, old: WeightedPoints, new: WeightedPoints, size: int) -> Pinned | None:
-    """The tangent space for a reserve of `size` rows around the posterior of the `new` points, as
-    wide as it has moved from that of the `old` ones; None where that is near, or no formula has it.
+class Shift(NamedTuple):
+    """A posterior that has moved."""
 
-    Cost: two fits of few rows; of a total N·d^order flops.
-    """
+    distance: float
+    """In standard deviations of the one before, as a root mean square, and no more than what is
+    widest."""
+    now: Gaussian
+
+
+def shift_between(problem: Problem, old: WeightedPoints, new: WeightedPoints) -> Shift | None:
+    """From the posterior of the `old` points to that of the `new` ones; None where that is near, or
+    no formula has what is matched. Cost: two fits of few rows."""
     if not is_plain(problem):
         return None
     fits = [
@@ -41,10 +49,17 @@ def widened(problem: Problem, old: WeightedPoints, new: WeightedPoints, size: in
     if before is None or now is None:
         return None
     shift = np.linalg.solve(before.factor, now.mean - before.mean)
-    order = highest_order(problem, size)
     distance = min(float(np.sqrt(np.mean(np.square(shift)))), WIDEST)
-    if not distance > NEAR or order < LEAST_ORDER:
+    return Shift(distance, Gaussian(now.mean, now.factor)) if distance > NEAR else None
+
+
+def widened(problem: Problem, shift: Shift, size: int) -> Pinned | None:
+    """The tangent space for a reserve of `size` rows as wide as the posterior has moved; None where
+    these are too few. Cost: of a total N·d^order flops."""
+    order = highest_order(problem, size)
+    if order < LEAST_ORDER:
         return None
     inner = Hermite(order=order)
-    space = inner.space_at(problem, Gaussian(now.mean, distance * now.factor))
-    return Pinned(at=f"{distance:.9g} standard deviations", inner=inner, there=space)
+    there = Gaussian(shift.now.mean, shift.distance * shift.now.factor)
+    space = inner.space_at(problem, there)
+    return Pinned(at=f"{shift.distance:.9g} standard deviations", inner=inner, there=space)

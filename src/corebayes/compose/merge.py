@@ -8,9 +8,10 @@ from typing import Any, cast
 
 from corebayes.arguments import checked_positive
 from corebayes.compose.alike import check_alike, with_equal_units
+from corebayes.compose.asked import RESERVE_OF_A_MERGE, asked_for, check_of_rows
 from corebayes.compose.named import named_sources
 from corebayes.compose.new_groups import grown_size, with_all_groups
-from corebayes.compose.reduce import RESERVE_OF_A_MERGE, asked_for, check_of_rows, reduce_union
+from corebayes.compose.reduce import reduce_union
 from corebayes.compose.union import Union
 from corebayes.constructions import Construction
 from corebayes.coreset import Coreset, check_coreset

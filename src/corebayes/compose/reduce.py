@@ -15,42 +15,42 @@ too, so that what adds up is of a smaller order, and the coreset is chosen from 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from os import PathLike
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from corebayes.arguments import checked_positive, checked_seed, checked_whole
-from corebayes.build.arguments import check_method, checked_size
-from corebayes.build.around import FINE, around_pilot, check_around, check_columns
-from corebayes.build.reserve import MOST_RESERVE, RESERVE, usual_reserve
+from corebayes.build.around import FINE, around_pilot, check_columns
+from corebayes.build.reserve import (
+    FEW_NUMBERS,
+    MOST_RESERVE,
+    in_one_go,
+    is_plain,
+)
+from corebayes.build.rest import rest_of
 from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
 from corebayes.certify.measure import measure
 from corebayes.certify.steps import Step, certified_step, moved, passed_steps
-from corebayes.checkpoint import check_folder
-from corebayes.compose.drift import widened
+from corebayes.compose.asked import Reduction
+from corebayes.compose.drift import shift_between, widened
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import AnnealedSparseVI, Construction, default_construction
-from corebayes.coreset import Coreset, GroupCoreset
+from corebayes.coreset import Coreset
 from corebayes.coreset.sources import stored_sources
 from corebayes.data.joined import joined_fingerprint
-from corebayes.deadline import TimeLimit
+from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.rows import Rows
-from corebayes.samplers.exact import is_conjugate
+from corebayes.tangent.default import SKEWED_DIM, affordable_cubes
 from corebayes.tangent.geometry import Geometry
+from corebayes.tangent.pinned import Pinned
 from corebayes.types import Block, Model, WeightedPoints
 from corebayes.watch.logs import say
 from corebayes.watch.progress import Progress
 
-# Few rows that were chosen already are few to choose from, and no pass is spent on them: a merge
-# keeps more.
-RESERVE_OF_A_MERGE = 6
 NO_RESERVE = (
     "the posterior moves by more than a standard deviation, and the coreset that is updated has no "
     "reserve: what it missed is larger there; build(..., reserve=...) keeps one from the first"
@@ -59,82 +59,8 @@ NO_RESERVE = (
 DRIFTING = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reduction:
-    """What is asked of one reduction; see `update`."""
-
-    size: int | None
-    tol: float | None
-    reserve: int
-    reserve_is_given: bool
-    method: Construction
-    seed: int
-    certify: bool
-    draws: int
-    checkpoint: str | PathLike[str] | None
-    rows: Mapping[str, Any]
-    """The executor and the memory of the passes."""
-    around: Coreset | None
-    """What the rows are to be merged with once more, roughly."""
-
-
-def asked_for(
-    model: Model,
-    largest: int,
-    *,
-    size: int | str | None,
-    tol: float | None,
-    reserve: int | None,
-    method: Construction | None,
-    seed: int,
-    certify: bool,
-    draws: int,
-    checkpoint: str | PathLike[str] | None,
-    rows: Mapping[str, Any],
-    around: Coreset | None = None,
-    times: int = RESERVE,
-) -> Reduction:
-    """What a person asks for, checked; without a size or a tolerance as many rows as the `largest`.
-
-    A reserve has `times` the rows of the coreset unless another number is asked for. A conjugate
-    model needs none: its coreset matches quadratics, and there is nothing else.
-    """
-    wanted = largest if size is None and tol is None else checked_size(size, tol)
-    given = reserve is not None
-    if reserve is not None:
-        checked_whole("reserve", reserve, 0)
-    elif is_conjugate(model):
-        reserve = 0
-    else:
-        reserve = usual_reserve(model, wanted or largest, times)
-    if around is not None:
-        check_around(around, tol=tol)
-    checked_whole("draws", draws, 100)
-    check_folder(checkpoint)
-    method = method or default_construction(model)
-    check_method(method)
-    return Reduction(
-        size=wanted,
-        tol=checked_positive("tol", tol),
-        reserve=reserve,
-        reserve_is_given=given,
-        method=method,
-        seed=checked_seed(seed),
-        certify=certify,
-        draws=draws,
-        checkpoint=checkpoint,
-        rows=rows,
-        around=around,
-    )
-
-
-def check_of_rows(coresets: Sequence[Coreset]) -> None:
-    """Whole groups stand for a posterior of φ in which their effects are integrated out."""
-    if any(isinstance(coreset, GroupCoreset) for coreset in coresets):
-        raise ValueError(
-            "a coreset of whole groups cannot go together with others: update or merge coresets of "
-            "rows, then choose_groups from what comes of it"
-        )
+def are_cubes_cheap(problem: Problem) -> bool:
+    return problem.model.dim <= SKEWED_DIM and affordable_cubes(problem)
 
 
 def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress) -> Coreset:
@@ -152,14 +78,17 @@ def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress
         most, wide = asked.reserve, None
         if union.new is not None:
             # Where the posterior moves far more has to be matched.
-            more = most if asked.reserve_is_given else min(DRIFTING * most, MOST_RESERVE)
-            wide = widened(problem, union.stand_ins, pilot, more)
-            most = most if wide is None else more
-            if wide is not None and union.coresets[0].reserve is None:
-                say("drift", NO_RESERVE, at=wide.at)
+            shift = shift_between(problem, union.stand_ins, pilot)
+            if not asked.reserve_is_given:
+                # What has moved once will move again, and what is given up is lost.
+                wider = 0 if shift is None else DRIFTING * most
+                most = max(most, min(max(wider, union.stand_ins.size), MOST_RESERVE))
+            wide = None if shift is None else widened(problem, shift, most)
+            if shift is not None and union.coresets[0].reserve is None:
+                say("drift", NO_RESERVE, distance=shift.distance)
         most = min(most, problem.data.num_rows)
-        run, _ = _run(problem, asked, limit, "reserve", most, pilot, bar, wide)
-        pilot = reserve = run.points
+        reserve = _kept(problem, asked, limit, most, pilot, bar, wide)
+        pilot = pilot if reserve is None else reserve
     run, reason = _run(problem, asked, limit, "coreset", asked.size, pilot, bar)
     built = run.coreset(run.points, reason)
     if reserve is not None and reserve.size <= built.size:
@@ -181,6 +110,34 @@ def _pilot(union: Union, asked: Reduction, limit: TimeLimit) -> WeightedPoints:
     found = run.points
     plain = Block(found.rows.fields)
     return old.append(WeightedPoints(found.indices + old.size, plain, found.weights))
+
+
+def _kept(
+    problem: Problem,
+    asked: Reduction,
+    limit: TimeLimit,
+    size: int,
+    pilot: WeightedPoints,
+    bar: Progress,
+    wide: Pinned | None,
+) -> WeightedPoints | None:
+    """A reserve of `size` rows: of a GLM in one go at the posterior of the pilot, which is near
+    that of all rows; None where the time ends before there is one."""
+    # More than by default is for degrees beyond the third, which are looked at more than once.
+    more = asked.reserve_is_given or size > asked.reserve or wide is not None
+    if more or asked.around is not None or not (is_plain(problem) and are_cubes_cheap(problem)):
+        run, _ = _run(problem, asked, limit, "reserve", size, pilot, bar, wide)
+        return run.points
+    run, folder = _prepared(problem, asked, limit, "reserve", _finest(problem.model, None))
+    try:
+        with run.recorded(folder, [size]):
+            rest = rest_of(run.problem, run.method, size)
+            found, _ = in_one_go(run, rest, pilot, size, FEW_NUMBERS, None)
+            return found
+    except OutOfTimeError:
+        if limit.seconds is None:
+            raise
+        return None
 
 
 def _finest(model: Model, geometry: Geometry | None) -> Construction:
@@ -207,12 +164,7 @@ def _run(
     if asked.around is not None:
         check_columns(asked.around, problem.data, problem.model)
         method = around_pilot(method, asked.around, problem, size)
-    limit.deadline.doing = f"{type(method).__name__} took its first step ({stage})"
-    # A handle of its own, with a journal of its own.
-    data = problem.data.using()
-    rng = np.random.default_rng(asked.seed)
-    run = Run(replace(problem, data=data), method, asked.seed, rng, limit, "")
-    folder = None if asked.checkpoint is None else Path(asked.checkpoint) / stage
+    run, folder = _prepared(problem, asked, limit, stage, method)
     tol = asked.tol if last else None
     with run.recorded(folder, [size], tol):
         run.init(size, pilot if method.can_start else None)
@@ -220,6 +172,16 @@ def _run(
     if reason == "interrupted" and not last:
         raise KeyboardInterrupt
     return run, reason
+
+
+def _prepared(
+    problem: Problem, asked: Reduction, limit: TimeLimit, stage: str, method: Construction
+) -> tuple[Run, Path | None]:
+    """A run with a handle of its own to the rows, and the folder of its journal."""
+    limit.deadline.doing = f"{type(method).__name__} took its first step ({stage})"
+    own, rng = replace(problem, data=problem.data.using()), np.random.default_rng(asked.seed)
+    folder = None if asked.checkpoint is None else Path(asked.checkpoint) / stage
+    return Run(own, method, asked.seed, rng, limit, ""), folder
 
 
 def _composed(

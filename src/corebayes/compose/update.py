@@ -9,9 +9,10 @@ from typing import Any
 
 from corebayes.arguments import checked_positive
 from corebayes.compose.alike import check_new_rows, units_as_long, with_equal_units
+from corebayes.compose.asked import asked_for, check_of_rows
 from corebayes.compose.named import named_sources, with_new_source
 from corebayes.compose.new_groups import grown_size, with_groups_of_rows, with_groups_of_table
-from corebayes.compose.reduce import asked_for, check_of_rows, reduce_union
+from corebayes.compose.reduce import reduce_union
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import Construction
 from corebayes.coreset import Coreset, check_coreset
