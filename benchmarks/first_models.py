@@ -13,8 +13,14 @@ import corebayes as cb
 DRAWS, TUNE, CHAINS = 600, 400, 2
 
 
-def bambi_posterior(formula: Any, frame: Any = None, **options: Any) -> dict[str, np.ndarray]:
+def bambi_posterior(
+    formula: Any, frame: Any = None, *, middle: float | None = None, **options: Any
+) -> dict[str, np.ndarray]:
     """All rows by Bambi; a model in the place of a formula is taken as it is.
+
+    With a `middle` the priors are rstanarm's, which are corebayes' defaults, in place of Bambi's
+    own (of 0 and 1 these are narrower): N(0, 2.5 / sd(x)), and N(middle, 2.5) for the intercept at
+    the means of the columns.
 
     Columns of dollars beside shares make NUTS take a thousand steps a draw, so columns are given in
     units of their deviation, and coefficients turned back: Bambi's priors are in these units, too.
@@ -24,6 +30,8 @@ def bambi_posterior(formula: Any, frame: Any = None, **options: Any) -> dict[str
         units = _units(bambi.Model(formula, frame, **options), frame)
         scaled = frame.assign(**{name: frame[name] / unit for name, unit in units.items()})
         model = bambi.Model(formula, scaled, **options)
+        if middle is not None:
+            model.set_priors(_rstanarm(bambi, model, middle))
     else:
         units, model = {}, formula
     drawn = model.fit(
@@ -37,6 +45,16 @@ def bambi_posterior(formula: Any, frame: Any = None, **options: Any) -> dict[str
     )
     found = flat(drawn.posterior)
     return {name: values / units.get(name, 1.0) for name, values in found.items()}
+
+
+def _rstanarm(bambi: Any, model: Any, middle: float) -> dict[str, Any]:
+    """Priors of all terms, on the scale of their columns."""
+    terms = model.components[model.family.likelihood.parent].common_terms
+    slopes = {
+        name: bambi.Prior("Normal", mu=0.0, sigma=2.5 / np.asarray(term.data).std(axis=0, ddof=0))
+        for name, term in terms.items()
+    }
+    return {**slopes, "Intercept": bambi.Prior("Normal", mu=middle, sigma=2.5)}
 
 
 def _units(model: Any, frame: Any) -> dict[str, float]:

@@ -127,8 +127,11 @@ def _model_and_rows(name: str, folder: str | None) -> tuple[Any, Any]:
         prior = cb.Normal(settings["mean"], float(np.sqrt(settings["second"])))
         noise_sd = float(np.sqrt(settings["variance"]))
         return cb.LinearRegression(noise_sd=noise_sd, prior=prior), (features, y)
-    kind = cb.LogisticRegression if name in datasets.LOGISTIC else cb.PoissonRegression
-    return kind(), datasets.regression(stored, name)
+    # The paper's models.
+    prior = cb.Normal()
+    if name in datasets.LOGISTIC:
+        return cb.LogisticRegression(prior=prior), datasets.regression(stored, name)
+    return cb.PoissonRegression(link="softplus", prior=prior), datasets.regression(stored, name)
 
 
 def run(task: Task, methods: dict[str, Any], plan: Plan) -> Iterator[Result]:

@@ -249,7 +249,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help=", ".join(CASES))
     parser.add_argument("--posteriordb", type=Path)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--full-seconds", type=float, default=60.0)
+    parser.add_argument("--full-seconds", type=float, default=20.0)
     parser.add_argument("--no-full", action="store_true")
     arguments = parser.parse_args()
     cases: dict[str, Callable[[int], Case]] = {

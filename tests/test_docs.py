@@ -136,9 +136,28 @@ def test_docstrings_become_what_sphinx_reads(monkeypatch):
         "Text",
         "    hanging.",
     ]
+    assert plain.literal_blocks(
+        ["Of π_w in `a_b`:", "", "    ℓ = −log(1 + e^{−m})", "", "so."]
+    ) == [
+        r"Of \ :math:`π_{w}`\  in `a_b`:",
+        "",
+        ".. math::",
+        "",
+        r"    ℓ = -\operatorname{log}(1 + e^{-m})",
+        "",
+        "so.",
+    ]
     array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
     signature = f"(weights: {array}, rows: ~corebayes.types.Block = <factory>)"
     assert plain.short_signature(signature) == "(weights: Array, rows: Block = ...)"
+
+
+def test_what_a_base_asks_for_is_explained_there(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "_extensions")
+    plain = importlib.import_module("plain_docstrings")
+    assert plain.asked_for("in_pymc", vars(cb.LogisticRegression)["in_pymc"])
+    assert plain.asked_for("kernel", vars(cb.LogisticRegression)["kernel"])
+    assert not plain.asked_for("to_frame", vars(cb.Prediction)["to_frame"])
 
 
 def test_the_pinned_versions_of_the_site_are_its_own():

@@ -200,6 +200,7 @@ def test_missing_values_are_told_of_all_columns():
         ("bs(x, df=2)", "df must be a whole number from 3"),
         ("bs(x, df=4, knots=[0])", "give df or knots"),
         ("cr(x, knots=[99])", "knots must differ and be between the bounds"),
+        ("exposure(x)", r"write offset\(log\(x\)\)"),
         ("lag(x)", r"no function 'lag' in a formula; .*There are I, log, "),
         ("logg(x)", "did you mean 'log'"),
         ("log(x, 2)", r"log\(\): too many positional arguments"),

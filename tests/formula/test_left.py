@@ -130,7 +130,7 @@ def test_missing_rows_are_left_out_by_choice():
 
 def test_counts_go_with_missing_rows():
     frame = table().assign(x=table()["x"].where(np.arange(NUM_ROWS) != 3))
-    with pytest.warns(UserWarning, match="1 rows with missing values"):
+    with pytest.warns(UserWarning, match="1 row with missing values is left out"):
         rows = design_rows("late ~ x", frame, counts="games", missing="drop")
     expected = np.where(np.arange(NUM_ROWS) == 3, 0.0, frame["games"])
     np.testing.assert_array_equal(rows.take(np.arange(NUM_ROWS)).multiplicity(), expected)

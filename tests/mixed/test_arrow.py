@@ -25,6 +25,24 @@ def fitted(name, **options):
     return model, fitting, block, found
 
 
+@pytest.mark.parametrize("name", ["poisson", "student-t"])
+def test_a_fit_that_is_cut_short_is_the_highest_so_far(name):
+    problem = case(name).problem()
+    model, fitting = problem.model, fitting_of(problem.model)
+    block = problem.data.take(np.arange(problem.data.num_rows))
+    seen = []
+
+    def sums_at(q):
+        return sums_of(model, fitting.layout, q, block, None)
+
+    for most in range(1, 7):
+        found = fit(
+            fitting, fitting.start(np.zeros(model.dim)), sums_at, tolerance=0.0, max_steps=most
+        )
+        seen.append(found.bound)
+    assert np.isfinite(seen[0]) and np.all(np.diff(seen) >= 0.0)
+
+
 def dense(gaussian: ArrowGaussian) -> np.ndarray:
     """The covariance, from the definition of the Gaussian."""
     layout = gaussian.layout

@@ -77,3 +77,43 @@ def test_a_copy_in_another_process_has_the_same_bits(rows):
     gradient = model.gradient(theta, block, np.ones(40))
     copy = pickle.loads(pickle.dumps(model))
     assert np.array_equal(copy.gradient(theta, block, np.ones(40)), gradient)
+
+
+@pytest.mark.parametrize("num_rows", [1, 5, 33, 40])
+@pytest.mark.parametrize("num_draws", [1, 3, 9, 70])
+def test_values_at_any_number_of_rows_and_draws(rows, num_rows, num_draws):
+    """Both are filled up to the sizes that JAX compiles for; nothing of that is seen."""
+    model = CustomModel(logistic_in_jax, normal_in_jax, 3).bind(rows)
+    rng = np.random.default_rng(3)
+    draws, block = rng.normal(size=(num_draws, 3)), rows.take(np.arange(num_rows))
+    weights = rng.gamma(0.5, size=num_rows) * 100.0
+    potentials = logistic_in_numpy(draws, block)
+    np.testing.assert_allclose(model.potentials(draws, block), potentials, rtol=1e-13)
+    np.testing.assert_allclose(
+        model.sum_potentials(draws, block, weights), weights @ potentials, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        model.sum_potentials(draws, block), potentials.sum(axis=0), rtol=1e-12
+    )
+    np.testing.assert_allclose(model.log_prior(draws), normal_in_numpy(draws), rtol=1e-13)
+    out = np.empty((num_rows, num_draws))
+    assert model.potentials(draws, block, out) is out
+    np.testing.assert_allclose(out, potentials, rtol=1e-13)
+
+
+def test_few_shapes_are_compiled(rows):
+    """Each compilation traces the function: as many times as there are sizes."""
+    traced = []
+
+    def counted(draws, block):
+        traced.append(draws.shape)
+        return logistic_in_jax(draws, block)
+
+    model = CustomModel(counted, normal_in_jax, 3).bind(rows)
+    traced.clear()
+    for num_draws in range(1, 30):
+        draws = np.full((num_draws, 3), 0.1)
+        for num_rows in range(1, 40, 3):
+            block = rows.take(np.arange(num_rows))
+            model.sum_potentials(draws, block, np.ones(num_rows))
+    assert len(traced) <= 6

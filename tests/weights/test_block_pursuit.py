@@ -55,6 +55,33 @@ def test_what_is_enough_ends_it_early():
     assert 0.5 * distance(vectors, total, taken, weights) ** 2 <= left
 
 
+def test_it_ends_where_no_vectors_match_the_rest(monkeypatch):
+    # Squares of a column sum to zero for no weights: from some round on, next to nothing is won.
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(4000, 10))
+    i, j = np.triu_indices(10)
+    vectors = np.column_stack([x, x[:, i] * x[:, j]])
+    total = 300.0 * vectors.mean(axis=0)
+    total[10] = 0.0
+    rounds = []
+    advance = pursuit.BlockPursuit.advance
+
+    def counted(self, most):
+        rounds.append(self.size)
+        return advance(self, most)
+
+    monkeypatch.setattr(pursuit.BlockPursuit, "advance", counted)
+    ends = []
+    for share in (pursuit.STALLED, -1.0):
+        monkeypatch.setattr(pursuit, "STALLED", share)
+        choice = chosen(vectors, total, [400], enough=1e-3)[0]
+        ends.append((0.5 * distance(vectors, total, *choice) ** 2, len(rounds)))
+        rounds.clear()
+    (early, few), (late, many) = ends
+    assert few < many
+    assert 0.1 < late < early < 1.03 * late
+
+
 def test_rows_that_come_many_times_are_taken_once():
     rng = np.random.default_rng(3)
     distinct = rng.normal(size=(40, 20))

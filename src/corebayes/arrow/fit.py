@@ -160,8 +160,9 @@ def fit(
     """Newton steps until the decrement is at most `tolerance` for each parameter.
 
     `sums_at` sums over the rows: it is called once for each step, and for each that is halved.
+    Where steps do not settle the place of the highest bound is given.
     """
-    fitted = fitting.at(start, sums_at(start))
+    fitted = highest = fitting.at(start, sums_at(start))
     for _ in range(max_steps):
         gaussian, decrement = fitting.step(fitted)
         settled = abs(decrement) <= tolerance * fitting.layout.dim
@@ -172,7 +173,9 @@ def fit(
             # No part of the step leads to a place that has a density.
             break
         fitted = raised
-    return fitted
+        if fitted.bound > highest.bound or not highest.gaussian.factor.any():
+            highest = fitted
+    return highest
 
 
 def _raised(
@@ -181,7 +184,8 @@ def _raised(
     gaussian: ArrowGaussian,
     sums_at: Callable[[ArrowGaussian], ArrowSums],
 ) -> Fitted:
-    """The longest of the step's halves that does not lower the bound by more than round-off."""
+    """The longest of the step's halves that does not lower the bound by more than round-off; the
+    shortest if all do: the spread of its end may be a way out."""
     share, best = _first_share(fitting, fitted, gaussian, sums_at), fitted
     for _ in range(20):
         candidate = fitting.between(fitted.gaussian, gaussian, share)

@@ -32,6 +32,7 @@ from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.convergence import max_rhat
 from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.group_by_group import group_by_group
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
@@ -281,9 +282,13 @@ def _marginals(coreset: Coreset, evidence: Chains, num_draws: int) -> Marginals:
 
 
 def _drawn(rng: Rng, coreset: Coreset, num_draws: int) -> Draws:
-    """By NUTS; along walls where there are any, for which a chain would take very long."""
-    along = Automatic(chains=4).along_walls(rng, Posterior.of(coreset), num_draws)
-    return _draw(rng, coreset, num_draws, NUTS(chains=4)) if along is None else along.diagnosed()
+    """By NUTS; along walls where there are any, and group by group where there are thousands, for
+    which a chain would take very long."""
+    posterior = Posterior.of(coreset)
+    drawn = Automatic(chains=4).along_walls(rng, posterior, num_draws)
+    if drawn is None:
+        drawn = group_by_group(rng, posterior, num_draws)
+    return _draw(rng, coreset, num_draws, NUTS(chains=4)) if drawn is None else drawn.diagnosed()
 
 
 def _draw(rng: Rng, coreset: Coreset, num_draws: int, sampler: Sampler) -> Draws:

@@ -68,9 +68,11 @@ class Missing(NamedTuple):
     def words(self) -> str:
         """All columns, the one of the first row first."""
         others = [f"{n:,} in {name!r}" for name, n in self.counts.items() if name != self.first]
+        number, of_all = self.counts[self.first], f"of {self.rows.size:,} values there"
+        there = f"the only one {of_all}," if number == 1 else f"so are {number:,} {of_all}"
         return (
-            f"row {int(self.rows.argmax())}, column {self.first!r} is missing; so are "
-            f"{self.counts[self.first]:,} of {self.rows.size:,} values there"
+            f"row {int(self.rows.argmax())}, column {self.first!r} is missing; "
+            f"{there if others else there.rstrip(',')}"
             f"{' and ' * bool(others)}{', '.join(others)} (rows are numbered from 0)"
         )
 

@@ -89,10 +89,15 @@ def check_function(function: str) -> None:
         return
     if name == "offset":
         raise ValueError("offset() is a term of its own: write it between + signs")
+    if name == "exposure":
+        raise ValueError(
+            "there is no function 'exposure' in a formula: write offset(log(x)) of the time or the "
+            "population x, between + signs"
+        )
     near = difflib.get_close_matches(name[:60], NAMES, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = f"did you mean {near[0]!r}? There are " if near else "there are "
     raise ValueError(
-        f"there is no function {function[:60]!r} in a formula; {hint}There are {', '.join(NAMES)}"
+        f"there is no function {function[:60]!r} in a formula; {hint}{', '.join(NAMES)}"
     )
 
 

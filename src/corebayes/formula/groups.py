@@ -74,7 +74,7 @@ def check_levels(names: Sequence[str], num_groups: int, num_rows: int) -> None:
         raise ValueError(
             f"column {':'.join(names)!r} has {num_groups:,} groups in {num_rows:,} rows, and no "
             "coreset can be smaller than its groups, each of which needs rows of its own: group "
-            f"by something coarser, or leave ( | {':'.join(names)}) out of the formula"
+            f"by something coarser, or leave (… | {':'.join(names)}) out of the formula"
         )
 
 

@@ -96,7 +96,9 @@ def _opened(found: LookedAt, options: dict[str, Any]) -> Rows:
 def _say(design: Design, gaps: Missing | None) -> None:
     say("target", describe_target(design), formula=design.formula)
     if gaps is not None:
-        warn(f"{int(gaps.rows.sum()):,} rows with missing values are left out: {gaps.words()}")
+        number = int(gaps.rows.sum())
+        rows, are = ("row", "is") if number == 1 else ("rows", "are")
+        warn(f"{number:,} {rows} with missing values {are} left out: {gaps.words()}")
 
 
 def in_units(rows: Rows, frame: Any, unit: Any) -> Rows:

@@ -33,6 +33,7 @@ class JaxDerivatives(NamedTuple):
     log_prior: Callable[[Array], Array]
     gradient: Callable[[Array, Block, Array], Array]
     hessian: Callable[[Array, Block, Array], Array]
+    gradient_and_hessian: Callable[[Array, Block, Array], tuple[Array, Array]]
     log_prior_gradient: Callable[[Array], Array]
     log_prior_hessian: Callable[[Array], Array]
     log_density: Callable[[Any, Any, Any], Any]
@@ -100,12 +101,24 @@ def jax_derivatives(
 
         return evaluate
 
-    of_likelihood = of_rows(functions[0]), of_rows(functions[1])
+    slopes, bends = jax.grad(weighted), jax.hessian(weighted)
+
+    def both_of(theta: Any, fields: dict[str, Any], weights: Any) -> Any:
+        return slopes(theta, fields, weights), bends(theta, fields, weights)
+
+    compiled_both = jax.jit(both_of)
+
+    def both(theta: Array, block: Block, weights: Array) -> tuple[Array, Array]:
+        slope, bend = call(compiled_both, theta, *padded(block, weights))
+        return np.asarray(slope, dtype=np.float64), np.asarray(bend, dtype=np.float64)
+
     return JaxDerivatives(
         potentials,
         sums,
         prior_of,
-        *of_likelihood,
+        of_rows(functions[0]),
+        of_rows(functions[1]),
+        both,
         of_prior(functions[2]),
         of_prior(functions[3]),
         log_density,

@@ -296,6 +296,9 @@ class CustomModel(TouchingModel):
     def gradient_and_hessian(
         self, theta: Array, block: Block, weights: Array
     ) -> tuple[Array, Array]:
+        given = self._gradient is not None or self._hessian is not None
+        if self._by_jax is not None and len(block) and not given:
+            return self._by_jax.gradient_and_hessian(theta, block, weights)
         return self.gradient(theta, block, weights), self.hessian(theta, block, weights)
 
     def log_base(self, block: Block) -> Array:

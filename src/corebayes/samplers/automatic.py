@@ -4,7 +4,8 @@
 2. Around the one mode of a log-concave π_w, independence Metropolis takes one vectorised call of
    the model; with many rows nearly every proposal is accepted. Where there may be several modes,
    in few parameters, around all that annealing finds (`several.py`).
-3. Everything else is for NUTS, compiled where the model can be.
+3. Mixed models of thousands of groups are drawn from with the effects integrated out.
+4. Everything else is for NUTS, compiled where the model can be.
 
 What was taken is in `Draws.how`, and what it is worth in its acceptance, R̂ and effective sizes.
 """
@@ -20,6 +21,7 @@ from corebayes.arguments import check_fields
 from corebayes.models.structure import is_structured
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.exact import Exact, is_conjugate
+from corebayes.samplers.group_by_group import group_by_group
 from corebayes.samplers.independence import Independence, Pilot, try_proposal
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
@@ -65,6 +67,9 @@ class Automatic:
             drawn = self.along_walls(rng, posterior, num_draws, start)
         if drawn is not None:
             return drawn
+        drawn = group_by_group(rng, posterior, each * self.chains, start)
+        if drawn is not None:
+            return drawn.in_chains(self.chains)
         nuts = NUTS(chains=self.chains, num_tune=self.num_tune, target_accept=self.target_accept)
         return nuts.draw(rng, posterior, num_draws, start, progress=progress)
 

@@ -16,7 +16,7 @@ nearly independent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -44,6 +44,18 @@ LARGE = np.log(8.0)
 VALUES_AT_ONCE = 1 << 22
 
 
+class Target(Protocol):
+    """What proposals are weighed by: a posterior, or one with some parameters integrated out."""
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def weights(self) -> Array: ...
+
+    def finite_log_density(self, draws: Array) -> Array: ...
+
+
 class Pilot(NamedTuple):
     """A mixture q and what it is worth, from proposals of it."""
 
@@ -69,6 +81,8 @@ class Independence:
     max_time: float = 10.0
     """The largest τ at which q counts as close to π_w."""
     max_pareto_k: float = 0.6
+    num_pilot: int = NUM_PILOT
+    """Proposals that a mixture is tried on, or twenty a parameter if that is more."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -78,19 +92,20 @@ class Independence:
         starts = [np.zeros(posterior.dim) if start is None else start]
         return self.fit_modes(rng, posterior, distinct_modes(find_modes(posterior, starts)))
 
-    def fit_modes(self, rng: Generator, posterior: Posterior, modes: list[Mode]) -> Pilot | None:
+    def fit_modes(self, rng: Generator, posterior: Target, modes: list[Mode]) -> Pilot | None:
         """A mixture around these modes."""
         if not modes:
             return None
         fits = [mode.fit for mode in modes]
-        best = try_proposal(rng, posterior, _around(fits, fits, shares_of(modes)))
+        first = _around(fits, fits, shares_of(modes))
+        best = try_proposal(rng, posterior, first, self.num_pilot)
         for _ in range(NUM_FITS):
             if best.time < CLOSE:
                 break
             refitted = _refitted(best, fits)
             if refitted is None:
                 break
-            other = try_proposal(rng, posterior, refitted)
+            other = try_proposal(rng, posterior, refitted, self.num_pilot)
             if not other.time < best.time:
                 break
             best = other
@@ -141,7 +156,7 @@ class Independence:
             return self.run(rng, posterior, pilot, num_draws)
 
 
-def log_densities(posterior: Posterior, draws: Array) -> Array:
+def log_densities(posterior: Target, draws: Array) -> Array:
     """log π_w in as few calls as memory allows."""
     step = max(1, VALUES_AT_ONCE // max(1, posterior.weights.size))
     parts: list[Array] = []
@@ -151,9 +166,14 @@ def log_densities(posterior: Posterior, draws: Array) -> Array:
     return np.concatenate(parts)
 
 
-def try_proposal(rng: Generator, posterior: Posterior, proposal: Proposal | WideProposal) -> Pilot:
+def try_proposal(
+    rng: Generator,
+    posterior: Target,
+    proposal: Proposal | WideProposal,
+    least: int = NUM_PILOT,
+) -> Pilot:
     """What a mixture is worth, from fresh draws of it."""
-    number = max(NUM_PILOT, 20 * proposal.dim)
+    number = max(least, 20 * proposal.dim)
     draws = proposal.draw(rng, number)
     log_ratios = log_densities(posterior, draws) - proposal.log_density(draws)
     time = autocorrelation_time(log_ratios)

@@ -28,7 +28,7 @@ MOST_POTENTIALS, LEAST_PLACES, MOST_PLACES, NUM_ROWS = 20_000_000, 120, 400, 640
 WARM_SHARE = 0.5
 DEGREES, WIDENING = 5.0, 1.5
 # Rows at random that others are compared with.
-NUM_ALIKE = 128
+NUM_ALIKE = 256
 
 
 @dataclass(frozen=True, eq=False)

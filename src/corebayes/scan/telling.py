@@ -70,7 +70,13 @@ class TellingRows(OfWidth):
         return np.where(np.isfinite(found), np.minimum(found, MOST), 0.0)
 
     def _largest(self, keys: Array, numbers: Indices) -> Telling:
-        order = np.argsort(-keys, axis=0, kind="stable")[: self.number + 1]
+        number = self.number + 1
+        if len(keys) > 2 * number:
+            # Of most rows it is enough to know that others have larger keys.
+            best = np.argpartition(keys, len(keys) - number, axis=0)[-number:]
+            keys = np.take_along_axis(keys, best, axis=0)
+            numbers = np.take_along_axis(numbers, best, axis=0)
+        order = np.argsort(-keys, axis=0, kind="stable")[:number]
         return Telling(
             np.take_along_axis(keys, order, axis=0), np.take_along_axis(numbers, order, axis=0)
         )

@@ -29,6 +29,9 @@ ONE_BY_ONE = 256
 REMEMBERED = 1 << 25
 # In blocks it is over when ½ ‖b − Σ x_i u_i‖² is at most this: no certificate sees so few nats.
 NOTHING_LEFT = 1e-6
+# Over too when so many rounds together bring less than this share of what is missing, and less
+# than what may be left: no candidates match the rest, and each round tries a block in vain.
+STALLED, PATIENCE = 0.03, 8
 
 
 class Choice(NamedTuple):
@@ -268,16 +271,20 @@ def _one_by_one(vectors: Pool, sizes: Sequence[int], largest: int) -> Path:
 
 
 def _in_blocks(vectors: Pool, sizes: Sequence[int], largest: int, left: float) -> Path:
-    """Until ½ ‖b − Σ x_i u_i‖² is what may be left."""
+    """Until ½ ‖b − Σ x_i u_i‖² is what may be left, or is seen to stay."""
     pursuit = BlockPursuit(Remembered(vectors), PRECISION * _largest_of(vectors.cross))
     choices = {size: Choice(*pursuit.reached[:2]) for size in sizes}
     stops, gains = sorted({*sizes, largest}), dict.fromkeys(sizes, 0.0)
-    enough = 0.5 * float(vectors.total @ vectors.total) - left
+    whole = 0.5 * float(vectors.total @ vectors.total)
+    past = [-np.inf] * PATIENCE
     # As many rounds as a pursuit that lets in single vectors to the end would take.
     for _ in range(3 * largest):
         size = pursuit.size
-        if size >= largest or pursuit.gain >= enough:
+        missing = whole - pursuit.gain
+        stalled = pursuit.gain - past[-PATIENCE] < min(STALLED * missing, left)
+        if size >= largest or missing <= left or stalled:
             break
+        past.append(pursuit.gain)
         if not pursuit.advance(next(stop for stop in stops if stop > size) - size):
             break
         taken, values, gain = pursuit.reached
