@@ -48,7 +48,7 @@ covariance, which is in their favour and in their time.
 FRANK = """## The frank answer
 
 For one posterior of one GLM with many rows, Laplace's fit with importance weights of all rows
-(`cb.laplace`) is as exact and needs no coreset, and Laplace alone is cheapest and often does. Full-data
+(`cb.laplace`) is as exact, and Laplace alone, the cheapest of all, is often enough. Full-data
 NUTS and uniform subsamples, which coresets beat by far, are the weak peers. A coreset is the better
 tool for models with groups, where there is no Laplace fit to lean on; to fit again and again, as
 below; and for the sampler that you have.
