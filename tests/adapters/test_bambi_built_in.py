@@ -12,7 +12,8 @@ import pytest
 
 import corebayes as cb
 from corebayes.adapters.bambi import BambiModel, from_bambi, to_bambi
-from corebayes.adapters.bambi_built_in import bambis_density, built_in_from_bambi, translated
+from corebayes.adapters.bambi_built_in import built_in_from_bambi, translated
+from corebayes.adapters.bambi_density import bambis_density
 from corebayes.adapters.density_check import log_density
 from corebayes.sample import assembled, variables
 from tests.coresets import weighted
@@ -34,6 +35,7 @@ def frame() -> pandas.DataFrame:
             "y": rng.integers(0, 2, size=NUM_ROWS),
             "z": 30.0 * rng.normal(size=NUM_ROWS) - 5.0,
             "c": rng.poisson(3.0, size=NUM_ROWS),
+            "miles": rng.integers(80, 5000, size=NUM_ROWS),
         }
     )
 
@@ -64,6 +66,14 @@ MODELS = [
     ("c ~ 1 + (1|g/s)", "poisson", {}),
     ("c ~ gate + (gate|gate)", "poisson", {}),
 ]
+
+
+@pytest.mark.parametrize(
+    ("formula", "family"),
+    [("y ~ miles + (1|g)", "bernoulli"), ("c ~ x + (1 + miles|g)", "poisson")],
+)
+def test_columns_of_thousands_are_no_reason_to_go_the_long_way(formula, family):
+    assert built_in_from_bambi(make(formula, family)) is not None
 
 
 @pytest.mark.parametrize(("formula", "family", "options"), MODELS)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.adapters.bambi_built_in import bambis_density, built_in_from_bambi, translated
+from corebayes.adapters.bambi_built_in import built_in_from_bambi, translated
+from corebayes.adapters.bambi_density import bambis_density
 from corebayes.adapters.bambi_rows import known_of
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.export_pymc import density_of

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.adapters.bambi_density import same_density
 from corebayes.adapters.bambi_priors import NoCounterpart, normal_prior, number, scale_priors
 from corebayes.data.arrays import ArrayData
 from corebayes.models import (
@@ -37,8 +38,6 @@ from corebayes.models.scale_prior import Reciprocal, ScalePrior
 from corebayes.models.variables import Variable, Variables
 from corebayes.rows import Rows, open_rows
 from corebayes.types import Array
-
-NUM_POINTS, TOLERANCE = 3, 1e-8
 
 
 class Family(NamedTuple):
@@ -100,7 +99,7 @@ def built_in_from_bambi(own: Any) -> tuple[MixedRegression | GLM, Rows] | None:
         model, rows = translated(own)
     except NoCounterpart:
         return None
-    if not _same_density(own, model, rows):
+    if not same_density(own, model, rows):
         return None
     if model.terms or model.constants:
         return model, rows
@@ -294,41 +293,3 @@ def _shown(
         ]
     axes = {axis for entry in entries for axis in entry.dims}
     return Variables(tuple(entries), {axis: tuple(inner.coords[axis]) for axis in axes})
-
-
-def _same_density(own: Any, model: MixedRegression, rows: Rows) -> bool:
-    """Whether the log density is that of Bambi's PyMC model at some points."""
-    inner = own.backend.model
-    density = inner.compile_logp(mode="FAST_COMPILE")
-    block = rows.take(np.arange(rows.num_rows))
-    points = np.random.default_rng(20251117).uniform(-0.7, 0.7, size=(NUM_POINTS, model.dim))
-    ours = model.log_prior(points) + model.sum_potentials(points, block)
-    ours += model.log_base(block).sum()
-    theirs = [bambis_density(own, model, density, theta) for theta in points]
-    return bool(np.allclose(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE))
-
-
-def bambis_density(own: Any, model: MixedRegression, density: Any, theta: Array) -> float:
-    """Bambi's log density at the parameters θ of the translated model."""
-    inner, correction = own.backend.model, 0.0
-    seen = {name: values[0] for name, values in model.constrain(theta[None]).items()}
-    component = own.components[own.family.likelihood.parent]
-    point: dict[str, Any] = {}
-    for variable in inner.free_RVs:
-        name, value = variable.name, inner.rvs_to_values[variable].name
-        if name in seen:
-            point[value] = np.log(seen[name]) if value.endswith("_log__") else seen[name]
-        else:
-            # An offset b/τ: dividing by τ multiplies the density by τ.
-            effects = name.removesuffix("_offset")
-            tau = seen[f"{effects}_sigma"]
-            point[value] = seen[effects] / tau
-            correction += np.log(np.broadcast_to(tau, seen[effects].shape)).sum()
-    intercept = component.intercept_term
-    if intercept is not None and own.center_predictors:
-        # Bambi's intercept is the one at the mean of the columns.
-        for term in component.common_terms.values():
-            middle = np.asarray(term.data, dtype=np.float64).mean(axis=0)
-            name = intercept.alias or intercept.name
-            point[name] = point[name] + np.sum(middle * seen[str(term.alias or term.name)])
-    return float(density(point)) - correction
