@@ -81,24 +81,16 @@ def half_square(draws):
     return -0.5 * np.square(draws).sum(axis=1)
 
 
-def test_a_first_step_that_does_not_end_leaves_random_rows_and_says_so():
+@pytest.mark.parametrize("method", [cb.AnnealedSparseVI(), cb.SparseVI()], ids=["default", "paper"])
+def test_a_first_step_that_does_not_end_leaves_random_rows_and_says_so(method):
     X = np.random.default_rng(0).normal(size=(500, 3))
     model = cb.CustomModel(slow_likelihood, half_square, 3)
     began = time.perf_counter()
-    with pytest.warns(cb.TimeWarning, match=r"max_time of 0\.5 s ended before AnnealedSparseVI"):
-        coreset = cb.build(model, (X, X[:, 0]), size=10, max_time=0.5)
+    with pytest.warns(cb.TimeWarning, match=r"max_time of 0\.5 s ended before \w*SparseVI had"):
+        coreset = cb.build(model, (X, X[:, 0]), size=10, method=method, max_time=0.5)
     assert 0.5 <= time.perf_counter() - began < 5.0
     assert coreset.reason == "time limit of 0.5 s" and coreset.size == 10
     np.testing.assert_allclose(coreset.weights, 50.0)
-
-
-def test_a_method_that_begins_from_nothing_ends_with_a_sentence():
-    X = np.random.default_rng(0).normal(size=(500, 3))
-    model = cb.CustomModel(slow_likelihood, half_square, 3)
-    began = time.perf_counter()
-    with pytest.raises(TimeoutError, match=r"max_time of 0\.5 s ended before there was"):
-        cb.build(model, (X, X[:, 0]), size=10, method=cb.SparseVI(), max_time=0.5)
-    assert 0.5 <= time.perf_counter() - began < 5.0
 
 
 def test_a_nuts_run_is_ended_too_and_the_clock_is_put_back():

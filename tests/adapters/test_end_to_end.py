@@ -57,6 +57,7 @@ def test_draws_have_the_models_names_dimensions_and_labels():
     assert trace("numpyro").posterior["beta"].dims == ("chain", "draw", "beta_dim_0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["numpyro", "pymc"])
 def test_log_likelihoods_and_log_densities_agree(library):
     ours, drawn = coreset(library), trace(library)

@@ -138,6 +138,7 @@ def test_a_coreset_has_the_same_posterior(name):
     assert certificate.certified, str(certificate)
 
 
+@pytest.mark.slow
 def test_both_forms_have_the_same_fit():
     """Up to the random numbers of rows, the two forms are one posterior."""
     means = []

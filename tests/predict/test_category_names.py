@@ -16,6 +16,7 @@ def colours(num_rows: int = 300) -> pandas.DataFrame:
     return pandas.DataFrame({"x": x, "colour": np.array(["red", "green", "blue"])[number]})
 
 
+@pytest.mark.slow
 def test_names_of_levels_are_everywhere(tmp_path):
     frame = colours()
     model, data = cb.from_formula("colour ~ x", frame, family="categorical")
