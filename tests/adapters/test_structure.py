@@ -79,9 +79,11 @@ def found(model, data, **options):
     return find_row_structure(model, model.row_terms, data, **options)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_centred_gather(seed):
+@pytest.mark.parametrize(("seed", "unit"), [(0, 1.0), (1, 1.0), (0, 3000.0)])
+def test_a_centred_gather(seed, unit):
     X, g, _, y = rows()
+    # Columns of miles or dollars: rows are flat at coefficients that are small elsewhere.
+    X = X * unit
     model, data = from_numpyro(centred, X, g, y, G)
     structure, drivers, *_ = found(model, data, seed=seed)
     assert structure.shared.tolist() == places(model, "beta").tolist()

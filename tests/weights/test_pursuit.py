@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 from corebayes.types import Block
-from corebayes.weights.pursuit import orthogonal_pursuit
+from corebayes.weights.pursuit import Pursuit, orthogonal_pursuit
 
 
 class Plain:
@@ -127,3 +127,22 @@ def test_near_dependent_vectors_keep_their_digits():
     total = np.linspace(0.5, 2.0, 12) @ vectors
     ((taken, weights),) = orthogonal_pursuit(Plain(), Block({"X": vectors}), total, [12])
     assert distance(vectors, total, taken, weights) < 1e-8 * np.linalg.norm(total)
+
+
+def test_vectors_that_only_round_off_lets_in_are_not_all_tried():
+    rng = np.random.default_rng(4)
+    # Copies of six but for the last digits: with the six taken none brings the sum closer.
+    originals = rng.normal(size=(6, 8))
+    vectors = originals[rng.integers(6, size=400)] + 1e-8 * rng.normal(size=(400, 8))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    total = originals.sum(axis=0) + 0.3 * rng.normal(size=8)
+    asked = []
+
+    def column(number):
+        asked.append(number)
+        return unit @ unit[number]
+
+    pursuit = Pursuit(column, unit @ total)
+    while pursuit.advance():
+        pass
+    assert pursuit.taken.size == 6 and len(asked) < 40

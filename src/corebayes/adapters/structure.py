@@ -38,6 +38,8 @@ Bools = NDArray[np.bool_]
 
 # Rows that are looked at: half to find with, all to verify; each at so many θ.
 NUM_ROWS, NUM_POINTS = 384, 2
+# How far from zero, and where it is seen how steep rows are.
+STEP, NEAR = 0.3, 1e-4
 # Rows of a matrix of effects have a few at most.
 MAX_STRIDE = 16
 # A slope may be multiplied by zero in a row, but not in most rows nor in all rows of a group.
@@ -60,7 +62,7 @@ def find_row_structure(
     touched = np.any(seen.slopes != 0.0, axis=0)
     if not np.isfinite(seen.slopes).all() or touched.all():
         return None
-    overview = data.ask(_Overview(model, rng.normal(scale=0.3, size=model.dim)))
+    overview = data.ask(_Overview(model, seen.places[0]))
     taken = np.zeros(model.dim, dtype=bool)
     terms: list[tuple[Driver, Indices]] = []
     for (field, column), extent in overview.extents.items():
@@ -110,10 +112,18 @@ def row_slopes(row_terms: RowTerms, block: Block, dim: int, rng: np.random.Gener
     """Exact ones: a row that does not touch a parameter has a zero there."""
     jax: Any = sys.modules["jax"]
     jacobian = jax.jit(jax.jacrev(row_terms))
-    places = rng.normal(scale=0.3, size=(NUM_POINTS, dim))
     with float64():
+        near = np.asarray(jacobian(NEAR * rng.normal(size=dim), dict(block.fields)))
+        places = rng.normal(size=(NUM_POINTS, dim)) * _steps(near)
         slopes = [np.asarray(jacobian(theta, dict(block.fields))) for theta in places]
     return RowSlopes(places, np.stack(slopes))
+
+
+def _steps(slopes: Array) -> Array:
+    """How far each parameter may go from zero before rows go flat, where slopes are zero too: a
+    coefficient of miles or dollars a thousandth of what another may."""
+    sizes = np.sqrt(np.mean(np.square(slopes), axis=0))
+    return STEP / np.maximum(1.0, 2.0 * np.where(np.isfinite(sizes), sizes, 0.0))
 
 
 def _scaled_lines(

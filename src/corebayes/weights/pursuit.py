@@ -23,6 +23,8 @@ from corebayes.weights.pruning import prune
 
 # Alignments below this share of the largest ⟨u_n, b⟩ are round-off.
 PRECISION = 1e-12
+# Vectors in a row that round-off throws out at once, after which it is over: each costs a column.
+VAIN = 20
 # Up to so many vectors enter one by one; more of them in blocks.
 ONE_BY_ONE = 256
 # Inner products of a pool with those taken that are kept: 256 MB, twice that while they grow.
@@ -63,7 +65,7 @@ class Pursuit:
 
     def advance(self) -> bool:
         """Let one more vector enter; False when none is aligned with what is missing."""
-        while True:
+        for _ in range(VAIN):
             check_time()
             slopes = self._cross - self._columns[:, : self.taken.size] @ self.values
             slopes[self.taken] = -np.inf
@@ -82,6 +84,7 @@ class Pursuit:
             self._blocked[best] = True
             if not np.array_equal(before, self.taken):
                 return True
+        return False
 
     def start_from(self, taken: Indices, values: Array, columns: Array) -> None:
         """Take these vectors, with these columns of inner products, before the first step."""
