@@ -93,6 +93,13 @@ def test_a_first_step_that_does_not_end_leaves_random_rows_and_says_so(method):
     np.testing.assert_allclose(coreset.weights, 50.0)
 
 
+def test_a_path_without_a_first_coreset_ends_with_a_sentence():
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    model = cb.CustomModel(slow_likelihood, half_square, 3)
+    with pytest.raises(TimeoutError, match=r"max_time of 0\.5 s ended before there was"):
+        cb.build_path(model, (X, X[:, 0]), sizes=[5, 10], method=cb.SparseVI(), max_time=0.5)
+
+
 def test_a_nuts_run_is_ended_too_and_the_clock_is_put_back():
     X = np.random.default_rng(0).normal(size=(300, 3))
     model = cb.CustomModel(slow_likelihood, half_square, 3).bind(cb.open((X, X[:, 0])))

@@ -55,8 +55,8 @@ class Run:
     """Of the construction, which may see the rest of the rows only."""
     rest: Rest | None = None
     """What is left beside rows that are kept whole, where there are any."""
-    _size: int | None = None
-    """Rows that the construction was asked for."""
+    _at_random: int = 0
+    """Rows to take where the time ends before the construction has any; none for a path."""
     asked: dict[str, Any] = field(default_factory=dict[str, Any])
     counts_name: str | None = None
     """The column that says how often rows count, so that nobody need say it again."""
@@ -107,28 +107,21 @@ class Run:
                 self._say_kept(self.rest)
                 size = None if size is None else size - self.rest.kept.size
                 start = None if start is None else self.rest.apart(start)
-            self._size = size
-            with self._in_time():
+            self._at_random = min(size or NO_SIZE, self._seen.data.num_rows)
+            try:
                 if start is None:
                     self.state = self.method.init(self.rng, self._seen, size)
                 else:
                     self.state = self.method.init_from(self.rng, self._seen, size, start)
-
-    @contextmanager
-    def _in_time(self) -> Generator[None]:
-        try:
-            yield
-        except OutOfTimeError:
-            if self.limit.seconds is None:
-                raise
-            self._take_random()
+            except OutOfTimeError:
+                if self.limit.seconds is None:
+                    raise
+                self._take_random()
 
     def _take_random(self) -> None:
-        """Random rows where the time ends before the construction has any: they are a coreset, if a
-        poor one, and it is said."""
+        """Random rows are a coreset, if a poor one, and it is said."""
         self.limit.allow_rows()
-        wanted = min(self._size or NO_SIZE, self._seen.data.num_rows)
-        points = random_points(self.rng, self._seen, wanted).positive()
+        points = random_points(self.rng, self._seen, self._at_random).positive()
         count = self._seen.data.total_count / points.weights.sum()
         self.state = Begun(points.scaled(count))
         self.warning = self.limit.early(type(self.method).__name__)
@@ -207,9 +200,10 @@ class Run:
                 if self.limit.is_over():
                     return self.limit.reason
         except OutOfTimeError:
-            if self.limit.seconds is None:
+            nothing = self.state.points.size == 0
+            if self.limit.seconds is None or (nothing and not self._at_random):
                 raise
-            if self.state.points.size == 0:
+            if nothing:
                 self._take_random()
             elif not self.trace:
                 self.warning = self.limit.early(type(self.method).__name__)

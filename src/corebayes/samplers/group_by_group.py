@@ -2,7 +2,9 @@
 
 φ, what rows of many groups share, is drawn from π_w(φ) with the effects integrated out: proposals
 of a mixture q around the Gaussian fit stay with the probability (π_w/q) / c, c the largest ratio of
-all of them. Then all groups draw their effects given φ at once (`integrated.py`).
+all of them. Then all groups draw their effects given φ at once (`integrated.py`). Exact but for c,
+which is the largest ratio that was seen, for the quadrature, and for what the groups' chains still
+remember of their start; each is checked, and NUTS draws where a check fails.
 """
 
 from __future__ import annotations
