@@ -217,7 +217,7 @@ def test_two_words_are_no_counts():
     frame = pandas.DataFrame({"x": [1.0, 2.0, 3.0], "late": ["no", "yes", "no"]})
     with pytest.raises(ValueError, match=r"'late' has two levels.*write late\[yes\] ~ …"):
         cb.from_formula("late ~ x", frame, family="poisson")
-    model, rows = cb.from_formula("late[yes] ~ x", frame, family="poisson")
+    _, rows = cb.from_formula("late[yes] ~ x", frame, family="poisson")
     assert rows.take([0, 1, 2]).y.tolist() == [0.0, 1.0, 0.0]
 
 

@@ -14,7 +14,8 @@ def nearer(coreset: Coreset, *, sized: bool = False) -> str:
     Rows that match every quadratic in θ, or twice as many as there are.
     """
     if coreset.size >= coreset.num_counted:
-        return f"give each row the weight of its count, since the coreset has all {coreset.num_counted:,}"
+        number = coreset.num_counted
+        return f"give each row the weight of its count, since the coreset has all {number:,}"
     if coreset.provenance.get(REFITTED):
         return "build for this model too, with models=[...], or for this one alone"
     if not sized:
