@@ -27,11 +27,20 @@ class FullRun(NamedTuple):
 
 
 def nutpie_on_all_rows(
-    everything: cb.Coreset, *, seed: int, tune: int, draws: int, chains: int, limit: float
+    everything: cb.Coreset,
+    *,
+    seed: int,
+    tune: int,
+    draws: int,
+    chains: int,
+    limit: float,
+    low_rank: bool = False,
 ) -> FullRun:
     """NUTS on all rows as a coreset of themselves, stopped after `limit` CPU seconds of sampling.
 
-    The chains are threads of this process, and what they have when they are stopped counts.
+    The chains are threads of this process, and what they have when they are stopped counts. With
+    `low_rank` the mass matrix learns directions too, such as that of an intercept against all
+    effects.
     """
     import nutpie
 
@@ -48,6 +57,7 @@ def nutpie_on_all_rows(
         seed=seed,
         progress_bar=False,
         blocking=False,
+        low_rank_modified_mass_matrix=low_rank,
     )
     trace, stopped = None, False
     while trace is None:

@@ -16,7 +16,7 @@ FEW_ROWS, MANY_CHAINS, DRAWS = 20_000, 4, 2000
 BATCH, STEP, CHECKED = 1000, 0.2, 2000
 
 
-def nutpie(problem: Problem, seed: int, limit: float) -> Result:
+def nutpie(problem: Problem, seed: int, limit: float, *, low_rank: bool = False) -> Result:
     """Chains in threads; stopped at the limit, what they have so far counts."""
     chains = MANY_CHAINS if problem.rows.num_rows <= FEW_ROWS else 1
     run = nutpie_on_all_rows(
@@ -26,6 +26,7 @@ def nutpie(problem: Problem, seed: int, limit: float) -> Result:
         draws=DRAWS // chains,
         chains=chains,
         limit=limit,
+        low_rank=low_rank,
     )
     number = run.trace.posterior.sizes["draw"]
     if number < 10:
