@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 import corebayes as cb
 
+# A mass matrix that has all directions along which scales differ by more than this.
+LOW_RANK = {"low_rank_modified_mass_matrix": True, "mass_matrix_eigval_cutoff": 2.0}
+
 
 class FullRun(NamedTuple):
     trace: Any
@@ -57,7 +60,7 @@ def nutpie_on_all_rows(
         seed=seed,
         progress_bar=False,
         blocking=False,
-        low_rank_modified_mass_matrix=low_rank,
+        **LOW_RANK if low_rank else {},
     )
     trace, stopped = None, False
     while trace is None:

@@ -28,12 +28,15 @@ def nutpie(problem: Problem, seed: int, limit: float, *, low_rank: bool = False)
         limit=limit,
         low_rank=low_rank,
     )
-    number = run.trace.posterior.sizes["draw"]
-    if number < 10:
-        raise ValueError(f"no draws within {limit:g} CPU s of sampling: still tuning")
     values = {name: own.values for name, own in run.trace.posterior.data_vars.items()}
     known = problem.named(np.zeros((1, 1, problem.model.dim)))
     draws = {name: own for name, own in flattened(values).items() if name in known}
+    # Chains that are stopped are of unequal lengths, and the shorter ones end in NaN.
+    whole = np.all([np.isfinite(own).all(axis=0) for own in draws.values()], axis=0)
+    number = int(np.count_nonzero(whole))
+    if number < 10:
+        raise ValueError(f"no draws within {limit:g} CPU s of sampling: still tuning")
+    draws = {name: own[:, whole] for name, own in draws.items()}
     note = f"{chains} × {number} draws after {TUNE} to tune"
     note += ", stopped at the limit" if run.stopped else ""
     return Result(draws, run.seconds, note)
