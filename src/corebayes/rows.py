@@ -161,7 +161,8 @@ class Rows:
     def want(self, numbers: Indices) -> None:
         """These rows will be taken: if the first pass is still to come it picks them up."""
         if not self._behind.checked and not self._table.scattered:
-            self._behind.wanted = np.union1d(self._behind.wanted, numbers)
+            both = np.sort(np.concatenate([self._behind.wanted, numbers]))
+            self._behind.wanted = both[np.diff(both, prepend=-1) > 0]
 
     def check(self, question: RowCheck | None = None) -> Rows:
         """Look at every value, and ask a model's question, unless that was done: one pass."""

@@ -92,6 +92,10 @@ class ParquetSource:
         read = self._whole if whole else self._by_parts
         return self._decoded(shard, read, positions, tally, complete=whole or positions is None)
 
+    def check(self, shard: int) -> None:
+        """An error when the shard's file has changed."""
+        self.pieces[self._groups[shard][0]].file.check()
+
     def batches(
         self, shard: int, positions: Indices | None, tally: Tally
     ) -> Iterator[tuple[Indices | slice, Any]]:

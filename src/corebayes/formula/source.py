@@ -68,6 +68,9 @@ class DesignSource:
         width = len(self.column_names) + len(self.files.roles.features) + 2
         return COPIES_OF_A_PART * 8 * width * min(PART_ROWS, max(self.lengths))
 
+    def check(self, shard: int) -> None:
+        self.files.check(shard)
+
     def parts(self, shard: int, positions: Indices | None, tally: Tally) -> Iterator[Block]:
         first = sum(self.lengths[:shard])
         for picked, table in self.files.batches(shard, positions, tally):

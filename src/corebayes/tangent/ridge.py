@@ -62,16 +62,18 @@ class RidgeAlgebra:
 
     def _combined(self, vectors: Ridges, weights: Array) -> Array:
         beta, coefficients = vectors
-        scaled = coefficients * weights[:, None]
-        parts = [scaled[:, 0] @ beta]
-        weighted = scratch("weighted", beta.shape)
-        if self.order == 3:
-            squares = beta.T @ np.multiply(beta, scaled[:, 1:2], out=weighted)
-            cubes = _cubes(beta, scaled[:, 2])
-            return np.concatenate([*parts, squares.ravel() / ROOT_2, cubes.ravel() / ROOT_6])
+        scaled, columns = coefficients.T * weights, beta.T
+        if not columns.flags.c_contiguous:
+            columns = scratch("columns", columns.shape)
+            np.copyto(columns, beta.T)
+        weighted = scratch("weighted", columns.shape)
+        parts = [columns @ scaled[0]]
         for degree, power in self._powers(beta):
-            part = power.T @ np.multiply(beta, scaled[:, degree - 1 : degree], out=weighted)
-            parts.append(part.ravel() / np.sqrt(factorial(degree)))
+            sums = power.T @ np.multiply(columns, scaled[degree - 1], out=weighted).T
+            parts.append(sums.ravel() / np.sqrt(factorial(degree)))
+            if degree == 2 and self.order == 3:
+                cubes = _cubes(columns, scaled[2], weighted)
+                return np.concatenate([*parts, cubes.ravel() / ROOT_6])
         return np.concatenate(parts)
 
     def project(self, vectors: Ridges, element: Array) -> Array:
@@ -163,12 +165,11 @@ class RidgeAlgebra:
         return np.split(element, np.cumsum(lengths))
 
 
-def _cubes(beta: Array, weights: Array) -> Array:
+def _cubes(columns: Array, weights: Array, weighted: Array) -> Array:
     """Σ_n w_n β_n ⊗ β_n ⊗ β_n, (d, d, d), with the rows along the last axis: those sums whose first
     index is the smallest, a product of matrices for each, stand for the others."""
-    dim, columns = beta.shape[1], scratch("columns", beta.T.shape)
-    weighted, sums = scratch("cubes", columns.shape), np.empty((dim, dim, dim))
-    np.copyto(columns, beta.T)
+    dim = len(columns)
+    sums = np.empty((dim, dim, dim))
     for i in range(dim):
         np.multiply(columns[i:], columns[i] * weights, out=weighted[i:])
         np.matmul(weighted[i:], columns[i:].T, out=sums[i, i:, i:])
