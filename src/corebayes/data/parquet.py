@@ -2,7 +2,7 @@
 
 Columns are found by name in every file, and which columns are read in which order is decided once,
 when the data is opened. Of a shard a few columns are decoded at a time; where it is too large for
-memory all columns of a part of its rows. A file is never in memory as a whole.
+memory all columns of a part of its rows.
 """
 
 from __future__ import annotations
