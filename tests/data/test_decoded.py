@@ -98,3 +98,10 @@ def test_dropped_rows_and_formulas_stay_as_well(file, tmp_path):
     before = rows.meter.rows_decoded
     assert np.concatenate(rows.ask(Counts())).sum() == NUM_ROWS - 1
     assert rows.meter.rows_decoded == before
+
+
+def test_what_next_to_nothing_unpacks_to_does_not_stay(tmp_path):
+    table = pa.table({"a": np.zeros(NUM_ROWS), "b": np.zeros(NUM_ROWS), "y": np.zeros(NUM_ROWS)})
+    pq.write_table(table, tmp_path / "zeros.parquet", compression="zstd")
+    rows = cb.open(tmp_path / "zeros.parquet", target="y")
+    assert passes(rows) == 2 * NUM_ROWS and decoded._room.taken == 0

@@ -92,6 +92,11 @@ class ParquetSource:
         read = self._whole if whole else self._by_parts
         return self._decoded(shard, read, positions, tally, complete=whole or positions is None)
 
+    @property
+    def packed_bytes(self) -> int:
+        """What the files take where they are."""
+        return sum(piece.file.size for piece in self.pieces)
+
     def check(self, shard: int) -> None:
         """An error when the shard's file has changed."""
         self.pieces[self._groups[shard][0]].file.check()

@@ -25,6 +25,7 @@ from corebayes.data.arrays import (
     usable,
 )
 from corebayes.data.decoded import Decoded
+from corebayes.data.limits import USUAL_RATIO
 from corebayes.data.table import Tally
 from corebayes.types import Array, Block, Indices
 
@@ -183,18 +184,23 @@ class StoredData:
 
     def _shard(self, shard: int, positions: Indices | None, tally: Tally) -> Iterator[Block]:
         """Its parts, from memory if it was kept."""
-        unchanged = getattr(self.source, "check", None)
-        if unchanged is None:
-            # What cannot tell a change without reading is read again.
-            return self.source.parts(shard, positions, tally)
+        source: Any = self.source
         if positions is None and not tally.keep:
             self.decoded.forget()
         kept = self.decoded.get(shard)
         if kept is not None:
-            unchanged(shard)
+            source.check(shard)
             return chosen(iter(kept), positions)
-        parts = self.source.parts(shard, positions, tally)
-        return self.decoded.keeping(shard, parts) if positions is None and tally.keep else parts
+        parts = source.parts(shard, positions, tally)
+        keep = positions is None and tally.keep and self._may_stay
+        return self.decoded.keeping(shard, parts) if keep else parts
+
+    @cached_property
+    def _may_stay(self) -> bool:
+        """Whether decoded shards may stay in memory: not those of a source that cannot tell a
+        change without reading, and not what next to nothing unpacks to."""
+        packed = getattr(self.source, "packed_bytes", 0)
+        return row_bytes(self.template) * self.num_rows <= USUAL_RATIO * packed
 
     def without(self, bad: Indices) -> StoredData:
         return replace(self, dropped=bad)
