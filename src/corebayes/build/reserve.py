@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.build.around import FINE
+from corebayes.build.missed import CHEAP, is_plain, missed_by_reserve
 from corebayes.build.rest import Rest
 from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
@@ -30,7 +31,6 @@ from corebayes.coreset import Coreset
 from corebayes.deadline import OutOfTimeError
 from corebayes.models.glm import GLM
 from corebayes.problem import Problem
-from corebayes.samplers.exact import is_conjugate
 from corebayes.tangent.default import AFFORDABLE, MAX_NUMBERS, SKEWED_DIM, affordable_cubes
 from corebayes.tangent.geometry import element_of, half_square, random_points
 from corebayes.tangent.hermite import MAX_ORDER, Hermite, HermiteSpace
@@ -49,9 +49,8 @@ LARGEST_SHARE = 0.5
 # Random rows to choose from for each one that is kept. The fewer there are, the more alike the
 # weights, and the less is missed in degrees that were not matched.
 POOL_ROWS_A_POINT = 4
-# Numbers of an element, d^order, beyond which nobody who did not ask pays for a degree; and flops
-# of a pass that nobody notices, a few tenths of a second.
-FEW_NUMBERS, NEXT_TO_NOTHING = 1500, 1e9
+# Numbers of an element, d^order, beyond which nobody who did not ask pays for a degree.
+FEW_NUMBERS = 1500
 
 
 def default_reserve(problem: Problem, size: int) -> int:
@@ -60,7 +59,7 @@ def default_reserve(problem: Problem, size: int) -> int:
     A conjugate model needs none: there is nothing beyond quadratics.
     """
     model, data = problem.model, problem.data
-    if not is_plain(problem) or model.dim > SKEWED_DIM or not affordable_cubes(problem):
+    if not is_plain(model) or model.dim > SKEWED_DIM or not affordable_cubes(problem):
         return 0
     return min(usual_reserve(model, size), int(LARGEST_SHARE * data.num_rows))
 
@@ -75,11 +74,6 @@ def usual_reserve(
     matched = max([quadratics, *higher])
     least = max(times * size, LEAST_RESERVE, matched if isinstance(model, GLM) else 0)
     return min(least, max(MOST_RESERVE, size))
-
-
-def is_plain(problem: Problem) -> bool:
-    """Whether potentials are known as polynomials, to any degree, without draws."""
-    return isinstance(problem.model, GLM) and not is_conjugate(problem.model)
 
 
 def with_reserve(
@@ -99,7 +93,7 @@ def with_reserve(
     if size <= coreset.size or run.limit.is_over():
         return coreset
     seen = _last_seen(run)
-    if asked is None and seen is None and _pass_flops(problem) > NEXT_TO_NOTHING:
+    if asked is None and seen is None and _pass_flops(problem) > CHEAP:
         return coreset
     finer = Run(
         problem,
@@ -113,9 +107,11 @@ def with_reserve(
     folder = None if checkpoint is None else Path(checkpoint) / "reserve"
     try:
         with finer.recorded(folder, [size]), run.problem.data.stage("reserve"):
-            cheap = asked is not None or _pass_flops(problem) <= NEXT_TO_NOTHING
+            cheap = asked is not None or _pass_flops(problem) <= CHEAP
             numbers = (MAX_NUMBERS if asked else FEW_NUMBERS) if cheap else 0
             points = _found(finer, run.rest, coreset.points, size, numbers, seen)
+            most = CHEAP if asked is None else AFFORDABLE
+            missed = None if points is None else missed_by_reserve(problem, points, most)
     except BaseException as error:
         # The coreset itself is there, and nobody waits for what is beside it.
         if not (is_interrupt(error) or isinstance(error, OutOfTimeError)):
@@ -130,7 +126,7 @@ def with_reserve(
     coreset = replace(coreset, provenance={**coreset.provenance, **spent})
     if points is None or points.size <= coreset.size:
         return coreset
-    return replace(coreset, reserve=points.take(np.argsort(points.indices)))
+    return replace(coreset, reserve=points.take(np.argsort(points.indices)), missed=missed)
 
 
 def _pass_flops(problem: Problem) -> float:
@@ -163,7 +159,7 @@ def _found(
     seen: Seen | None,
 ) -> WeightedPoints | None:
     """Of a GLM in one go, else by a construction; None where the points are as fine."""
-    if is_plain(run.problem):
+    if is_plain(run.problem.model):
         found, is_finer = in_one_go(run, rest, points, size, numbers, seen)
         return found if is_finer else None
     run.init(size, points)
@@ -190,7 +186,7 @@ def in_one_go(
         problem = replace(rest.problem, data=rest.problem.data.using())
         problem.data.log = run.problem.data.log
         points, size = rest.apart(points), size - rest.kept.size
-    order = highest_order(problem, size, partly=True, numbers=numbers)
+    order = _highest_order(problem, size, numbers)
     if seen is None or seen.space.order < order:
         geometry = Hermite(order=order)
         space = geometry.space(run.rng, problem, points)
@@ -212,14 +208,12 @@ def _selected(
     return found, left < before
 
 
-def highest_order(
-    problem: Problem, size: int, *, partly: bool = False, numbers: int = MAX_NUMBERS
-) -> int:
-    """The highest degree, from the third on, that `size` rows can match all of (or `partly`, the
-    first that they cannot), if its elements have no more `numbers` and a pass is cheap."""
+def _highest_order(problem: Problem, size: int, numbers: int) -> int:
+    """The first degree, from the third on, that `size` rows cannot match all of, if its elements
+    have no more `numbers` and a pass is cheap."""
     dim, num_rows = problem.model.dim, problem.data.num_rows
     order = 3
-    while comb(dim + order + (not partly), dim) <= size and order < MAX_ORDER:
+    while comb(dim + order, dim) <= size and order < MAX_ORDER:
         more = float(dim) ** (order + 1)
         if more > numbers or more * num_rows > AFFORDABLE:
             break
