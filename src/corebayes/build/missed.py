@@ -5,7 +5,7 @@ rows are not like them the posterior moves by standard deviations, to where the 
 not matched are large, and what is lost there grows with a high power of the distance. So the pass
 that made the reserve is followed by one for
 
-    r = Σ_n c_n f_n − Σ_i v_i f_i    to degree 4 or so, at N(μ, (3σ)²): wider than the posterior
+    r = Σ_n c_n f_n − Σ_i v_i f_i    to degree 4 or so, at N(μ, (κσ)²), wider than the posterior
 
 a few hundred numbers that depend on no choice of rows. Where the posterior has moved to they say
 what to add, and the rows of the reserve get the weights that are nearest to their own with it:
@@ -15,10 +15,10 @@ what to add, and the rows of the reserve get the weights that are nearest to the
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from corebayes.coreset.missed import HIGHEST, MOST_NUMBERS, Missed, num_numbers
 from corebayes.models.glm import GLM
@@ -31,16 +31,24 @@ from corebayes.tangent.hermite import Hermite, HermiteSpace
 from corebayes.tangent.polynomial import element_at, polynomial_of
 from corebayes.types import Array, Gaussian, Model, WeightedPoints
 
-# Standard deviations of the posterior that the polynomial is fitted within; steps of one or two
-# come and go, and what is lost nearby is of a high degree, so next to nothing.
-WIDTH = 3.0
-# So many of these, as a root mean square over the parameters, beyond which it says nothing.
+# The polynomial is fitted within κ standard deviations. With σ² ~ 1/N the first degree that it has
+# not is worth N² (κσ)^(2K + 2) nats there, and a coreset is out by 1/N, so κ may grow as
+# N^((K − 2)/(2K + 2)); this share of that is a wide margin.
+WIDTH = 0.55
+# So many widths, as a root mean square over the parameters, beyond which it says nothing.
 FAR = 4.0
 # Flops of a pass that nobody notices: a tenth of a second or so.
 CHEAP = 1e9
 LEAST_ORDER = 3
 # What round-off takes of inner products; tries to leave out rows whose weight would be negative.
 ROUND_OFF, TRIES = 1e-11, 20
+
+
+class Seen(NamedTuple):
+    """The total of all rows in some space."""
+
+    space: HermiteSpace
+    total: Array
 
 
 def is_plain(model: Model) -> TypeGuard[GLM]:
@@ -54,7 +62,7 @@ def posterior_fit(model: Model, points: WeightedPoints) -> Gaussian | None:
 
 
 def wide_space(
-    model: Model, fit: Gaussian | None, num_rows: int, most: float
+    model: Model, fit: Gaussian | None, count: float, num_rows: int, most: float
 ) -> HermiteSpace | None:
     """The space of the polynomial, of as high a degree as a pass over so many rows can pay for
     within `most` flops; None where that is none, or the model is no GLM, or conjugate."""
@@ -67,27 +75,29 @@ def wide_space(
         if num_rows * float(dim) ** (order + 1) > CHEAP:
             break
         order += 1
-    root = np.linalg.cholesky(fit.factor @ fit.factor.T)
-    return Hermite(order=order).at(model, Gaussian(fit.mean, WIDTH * root))
+    root: Array = np.asarray(np.linalg.cholesky(fit.factor @ fit.factor.T), dtype=np.float64)
+    width = max(1.0, WIDTH * count ** ((order - 2) / (2 * order + 2)))
+    return Hermite(order=order).at(model, Gaussian(fit.mean, width * root))
 
 
-def missed_by(points: WeightedPoints, space: HermiteSpace | None, total: Array) -> Missed | None:
-    """What the points miss of a total in the wide space; None where that is beyond all numbers."""
-    if space is None:
-        return None
+def seen_widely(problem: Problem, points: WeightedPoints, most: float) -> Seen | None:
+    """All rows in the wide space at the posterior of the points. Cost: a pass, N·d^order flops."""
+    fit, data = posterior_fit(problem.model, points), problem.data
+    space = wide_space(problem.model, fit, data.total_count, data.num_rows, most)
+    return None if space is None else Seen(space, widely(problem, space))
+
+
+def widely(problem: Problem, space: HermiteSpace) -> Array:
+    return Hermite(order=space.order).total(problem, space).element
+
+
+def missed_by(points: WeightedPoints, seen: Seen) -> Missed | None:
+    """What the points miss of all rows; None where that is beyond all numbers."""
+    space, total = seen
     left = total - element_of(space, points)
     if not np.all(np.isfinite(left)):
         return None
     return polynomial_of(space.gaussian, space.order, left)
-
-
-def missed_by_reserve(problem: Problem, points: WeightedPoints, most: float) -> Missed | None:
-    """What the points miss of all rows. Cost: a pass of N·d^order flops."""
-    fit = posterior_fit(problem.model, points)
-    space = wide_space(problem.model, fit, problem.data.num_rows, most)
-    if space is None:
-        return None
-    return missed_by(points, space, Hermite(order=space.order).total(problem, space).element)
 
 
 def put_right(
@@ -116,8 +126,11 @@ def _nearest_change(gram: Array, cross: Array, weights: Array) -> Array:
         scaled = roots[:, None] * gram[np.ix_(free, free)] * roots
         ridge = ROUND_OFF * np.trace(scaled) / max(roots.size, 1)
         wanted = cross[free] - gram[np.ix_(free, ~free)] @ change[~free]
-        factor = cho_factor(scaled + ridge * np.eye(roots.size), lower=True)
-        change[free] = roots * cho_solve(factor, roots * wanted)
+        scaled[np.diag_indices_from(scaled)] += ridge
+        root, failed = lapack.dpotrf(scaled, lower=1, clean=0)
+        if failed:
+            break
+        change[free] = roots * lapack.dpotrs(root, roots * wanted, lower=1)[0]
         negative = free & (weights + change < 0.0)
         if not negative.any():
             return change

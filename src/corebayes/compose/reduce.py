@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from corebayes.build.around import FINE, around_pilot, check_columns
-from corebayes.build.missed import is_plain, missed_by, posterior_fit, wide_space
-from corebayes.build.reserve import FEW_NUMBERS, MOST_RESERVE, in_one_go
+from corebayes.build.missed import Seen, is_plain, missed_by, posterior_fit, wide_space, widely
+from corebayes.build.reserve import MOST_RESERVE, in_one_go
 from corebayes.build.rest import rest_of
 from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
@@ -33,15 +33,13 @@ from corebayes.compose.asked import Reduction
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import AnnealedSparseVI, Construction, default_construction
 from corebayes.coreset import Coreset
-from corebayes.coreset.missed import Missed
 from corebayes.coreset.sources import stored_sources
 from corebayes.data.joined import joined_fingerprint
 from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.rows import Rows
-from corebayes.tangent.default import AFFORDABLE, MAX_NUMBERS, SKEWED_DIM, affordable_cubes
-from corebayes.tangent.hermite import Hermite
+from corebayes.tangent.default import AFFORDABLE, SKEWED_DIM, affordable_cubes
 from corebayes.types import Block, Model, WeightedPoints
 from corebayes.watch.progress import Progress
 
@@ -59,14 +57,15 @@ def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress
     problem = union.problem(**asked.rows)
     pilot, reserve, missed = _joined(union, fresh), None, None
     if asked.reserve > (asked.size or 0):
+        wide = _seen_widely(union, new, asked, limit, pilot)
         if union.new is None and pilot.size <= asked.reserve:
             # Nothing is lost, and the more rows there are to choose from, the better the choice.
-            reserve = pilot
+            reserve = pilot.nonzero()
         else:
-            reserve = _kept(problem, asked, limit, _num_kept(union, asked, problem), pilot, bar)
+            size = _num_kept(union, asked, problem)
+            reserve = _kept(problem, asked, limit, size, pilot, bar, wide)
             pilot = pilot if reserve is None else reserve
-        if reserve is not None:
-            missed = _missed(union, new, asked, limit, reserve)
+        missed = None if reserve is None or wide is None else missed_by(reserve, wide)
     run, reason = _run(problem, asked, limit, "coreset", asked.size, pilot, bar)
     built = run.coreset(run.points, reason)
     if reserve is not None and reserve.size <= built.size:
@@ -115,19 +114,20 @@ def _kept(
     size: int,
     pilot: WeightedPoints,
     bar: Progress,
+    wide: Seen | None,
 ) -> WeightedPoints | None:
-    """A reserve of `size` rows: of a GLM in one go at the posterior of the pilot, which is near
+    """A reserve of `size` rows: of a GLM in one go around the posterior of the pilot, which is near
     that of all rows; None where the time ends before there is one."""
     cheap = problem.model.dim <= SKEWED_DIM and affordable_cubes(problem)
     if asked.around is not None or not (is_plain(problem.model) and cheap):
         run, _ = _run(problem, asked, limit, "reserve", size, pilot, bar)
         return run.points
-    numbers = MAX_NUMBERS if asked.reserve_is_given else FEW_NUMBERS
     run, folder = _prepared(problem, asked, limit, "reserve", _finest(problem.model))
     try:
         with run.recorded(folder, [size]):
             rest = rest_of(run.problem, run.method, size)
-            found, _ = in_one_go(run, rest, pilot, size, numbers, None)
+            seen = wide if rest is None else None
+            found, _ = in_one_go(run, rest, pilot, size, seen)
             return found
     except OutOfTimeError:
         if limit.seconds is None:
@@ -135,28 +135,33 @@ def _kept(
         return None
 
 
-def _missed(
+def _seen_widely(
     union: Union,
     new: Problem | None,
     asked: Reduction,
     limit: TimeLimit,
-    reserve: WeightedPoints,
-) -> Missed | None:
-    """What the reserve misses of all rows, old and new. Cost: a pass over the new rows."""
-    model = union.model
-    num_rows = 0 if new is None else new.data.num_rows
-    space = wide_space(model, posterior_fit(model, reserve), num_rows, AFFORDABLE)
-    if space is None or new is None:
-        return space and missed_by(reserve, space, union.old_total(space))
-    run, folder = _prepared(new, asked, limit, "missed", _finest(model))
-    try:
-        with run.recorded(folder, [reserve.size]):
-            total = Hermite(order=space.order).total(run.problem, space).element
-    except OutOfTimeError:
-        if limit.seconds is None:
-            raise
+    pilot: WeightedPoints,
+) -> Seen | None:
+    """All rows, old and new, for a reserve and what that misses. Cost: a pass over the new rows."""
+    if not is_plain(union.model):
         return None
-    return missed_by(reserve, space, total + union.old_total(space))
+    num_rows = 0 if new is None else new.data.num_rows
+    count = float(sum(source.total_count for source in union.sources))
+    fit = posterior_fit(union.model, pilot)
+    space = wide_space(union.model, fit, count, num_rows, AFFORDABLE)
+    if space is None:
+        return None
+    total = union.old_total(space)
+    if new is not None:
+        run, folder = _prepared(new, asked, limit, "wide", _finest(union.model))
+        try:
+            with run.recorded(folder, [asked.reserve]):
+                total = total + widely(run.problem, space)
+        except OutOfTimeError:
+            if limit.seconds is None:
+                raise
+            return None
+    return Seen(space, total) if np.all(np.isfinite(total)) else None
 
 
 def _finest(model: Model) -> Construction:

@@ -11,7 +11,7 @@ import numpy as np
 from corebayes.types import Array, Gaussian
 
 # A polynomial of this degree has no more numbers than `MOST_NUMBERS` for any d ≥ 1.
-MOST_NUMBERS, HIGHEST = 5000, 6
+MOST_NUMBERS, HIGHEST = 5000, 8
 
 
 class Missed(NamedTuple):
