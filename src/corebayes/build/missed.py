@@ -29,6 +29,7 @@ from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.geometry import element_of, half_square
 from corebayes.tangent.hermite import Hermite, HermiteSpace
 from corebayes.tangent.polynomial import element_at, polynomial_of
+from corebayes.tangent.ridge import RidgeAlgebra
 from corebayes.types import Array, Gaussian, Model, WeightedPoints
 
 # The polynomial is fitted within κ standard deviations. With σ² ~ 1/N the first degree that it has
@@ -37,8 +38,9 @@ from corebayes.types import Array, Gaussian, Model, WeightedPoints
 WIDTH = 0.55
 # So many widths, as a root mean square over the parameters, beyond which it says nothing.
 FAR = 4.0
-# Flops of a pass that nobody notices: a tenth of a second or so.
-CHEAP = 1e9
+# Flops of a pass of d³ that nobody notices, a tenth of a second or so; products of higher degrees,
+# which are one of matrices.
+CHEAP, CHEAP_SUMS = 1e9, 5e8
 LEAST_ORDER = 3
 # What round-off takes of inner products; tries to leave out rows whose weight would be negative.
 ROUND_OFF, TRIES = 1e-11, 20
@@ -72,7 +74,7 @@ def wide_space(
     if num_numbers(dim, order) > MOST_NUMBERS or num_rows * float(dim) ** order > most:
         return None
     while order < HIGHEST and num_numbers(dim, order + 1) <= MOST_NUMBERS:
-        if num_rows * float(dim) ** (order + 1) > CHEAP:
+        if num_rows * RidgeAlgebra(dim, order + 1).sums > CHEAP_SUMS:
             break
         order += 1
     root: Array = np.asarray(np.linalg.cholesky(fit.factor @ fit.factor.T), dtype=np.float64)

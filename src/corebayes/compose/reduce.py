@@ -11,6 +11,8 @@ made small around the posterior of its time, in its quadratic part, and later po
 standard deviation or so away, where its third degree has become quadratic and linear: as much as
 one build misses, at each step. A reserve of more rows (`Coreset.reserve`) matches the third degree
 too, so that what adds up is of a smaller order, and the coreset is chosen from it anew each time.
+What the reserve of a GLM misses is kept as a polynomial (`build/missed.py`), and put right where
+the posterior has moved to before the union is compressed.
 """
 
 from __future__ import annotations
