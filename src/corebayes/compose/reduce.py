@@ -234,9 +234,11 @@ def _composed(
         first = last
     old = union.coresets[0].provenance
     copied = {k: old[k] for k in ("design", "columns", "unit", "learned") if k in old}
+    left_out = sum(c.num_rows - c.num_counted for c in (built, *union.coresets))
     provenance: dict[str, Any] = {
         **copied,
         **built.provenance,
+        **({"left_out": left_out} if left_out else {}),
         **data.meter.to_dict(),
         "passes": problem.rows_scanned / data.num_rows,
         "asked": {"size": asked.size, "tol": asked.tol, "reserve": asked.reserve},

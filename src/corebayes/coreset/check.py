@@ -85,6 +85,9 @@ def check_words(coreset: Any) -> None:
         isinstance(name, str) for name in (*cast("tuple[Any, ...]", names), target)
     ):
         raise TypeError("column_names and target_name of the coreset's provenance must be texts")
+    left_out: Any = coreset.provenance.get("left_out", 0)
+    if not isinstance(left_out, int) or not 0 <= left_out < max(coreset.num_rows, 1):
+        raise ValueError("left_out of the coreset's provenance must be a number of its rows")
     for place, entry in enumerate(cast("tuple[Any, ...]", coreset.trace)):
         if not isinstance(entry, Mapping):
             raise TypeError(f"entry {place} of the coreset's trace must be a mapping")

@@ -56,6 +56,12 @@ class Coreset:
         return "rows" if self.provenance.get("unit") is None else "units"
 
     @property
+    def num_counted(self) -> int:
+        """The rows that it stands for: all but those that count zero times, such as rows that
+        were left out for a missing value."""
+        return self.num_rows - int(self.provenance.get("left_out", 0))
+
+    @property
     def size(self) -> int:
         return int(self.indices.size)
 
@@ -85,7 +91,7 @@ class Coreset:
 
     def __repr__(self) -> str:
         name = title_of(self.model)
-        what = f"{self.size} of {self.num_rows:,} {self.noun}"
+        what = f"{self.size} of {self.num_counted:,} {self.noun}"
         return f"Coreset({what}, {name}; stopped: {self.reason})"
 
     def to_frame(self) -> Any:
