@@ -48,7 +48,7 @@ class _Behind:
     table: Table
     on_bad: str
     total_count: float = 0.0
-    num_dropped: int = 0
+    num_left_out: int = 0
     checked: bool = False
     asked: dict[Any, Any] = field(default_factory=dict[Any, Any])
     """What models' questions concluded, by key."""
@@ -153,9 +153,9 @@ class Rows:
         return self.check()._behind.total_count
 
     @property
-    def num_dropped(self) -> int:
-        """Rows left out for a bad value, with `on_bad="drop"`."""
-        return self.check()._behind.num_dropped
+    def num_left_out(self) -> int:
+        """Rows that count zero times, such as those left out for a bad or missing value."""
+        return self.check()._behind.num_left_out
 
     def want(self, numbers: Indices) -> None:
         """These rows will be taken: if the first pass is still to come it picks them up."""
@@ -188,7 +188,7 @@ class Rows:
         behind = self._behind
         bad = conclude(found, behind.on_bad)
         behind.table = behind.table.without(bad) if bad.size else behind.table
-        behind.num_dropped = int(bad.size)
+        behind.num_left_out = found.num_rows - found.num_counted
         exact = getattr(behind.table, "total_count", None)
         behind.total_count = found.total_count if exact is None else exact
         behind.wanted, behind.checked = no_rows(), True

@@ -174,7 +174,8 @@ def test_counts_and_dropped_rows(tmp_path, table, counts):
     assert len(warned) == 1 and warned[0].filename.endswith("opened.py")
     with pytest.warns(UserWarning):
         expected = checked(bad, on_bad="drop", **options)
-    assert data.total_count == expected.total_count and data.num_dropped == 3
+    assert data.total_count == expected.total_count
+    assert data.num_left_out == int(np.sum(read(data, 0, NUM_ROWS).counts == 0.0)) >= 3
     same_rows(read(data, 0, NUM_ROWS), read(expected, 0, NUM_ROWS))
     numbers = np.array([2501, 17, 16, 900, 17])
     same_rows(data.take(numbers), expected.take(numbers))

@@ -109,8 +109,8 @@ class StudentT(CoefficientPrior):
 class DoubleExponential(CoefficientPrior):
     """Density e^{−|b − mean|/scale} / (2 scale): the Laplace distribution, whose mode is the lasso.
 
-    (`Laplace` is a sampler here.) Its corner is smoothed by nothing but the posterior: averages
-    under a Gaussian have closed forms.
+    `Laplace(mean, scale)` is the same; Laplace() without them is a sampler. Its corner is smoothed
+    by nothing but the posterior: averages under a Gaussian have closed forms.
     """
 
     mean: float = 0.0
