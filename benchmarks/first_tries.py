@@ -1,7 +1,7 @@
 """Analyses as somebody writes them the first time, on data that people know.
 
     python -m benchmarks.first_tries                    # all of them: an hour
-    python -m benchmarks.first_tries --only Default,Wage
+    python -m benchmarks.first_tries --only Default --only Wage
     python -m benchmarks.first_tries --list
     python -m benchmarks.first_tries --full-only --only Default
 
@@ -268,13 +268,12 @@ def compared(ours: Summaries, theirs: Summaries) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Analyses as written the first time.")
-    parser.add_argument("--only", default="", help="names, or beginnings of names, as a,b")
+    parser.add_argument("--only", action="append", default=[], help="a name or its beginning")
     parser.add_argument("--list", action="store_true", help="print the names alone")
     parser.add_argument("--full-only", action="store_true", help="sample and keep all rows alone")
     options = parser.parse_args()
-    wanted = [name.strip() for name in options.only.split(",") if name.strip()]
     chosen = [
-        one for one in tries() if not wanted or any(one.name.startswith(name) for name in wanted)
+        one for one in tries() if not options.only or one.name.startswith(tuple(options.only))
     ]
     if options.list:
         print("\n".join(one.name for one in chosen))

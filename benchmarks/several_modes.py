@@ -10,7 +10,7 @@ product     Gaussian noise around a·b: two ridges
 dims        as lost, in two to eight dimensions
 banana      Gaussian noise around a + b²: a ridge that is bent
 funnel      Gaussian noise around b, with b ~ N(0, e^a)
-carried     a second mode that rests on one to thirty rows among up to 100,000
+carried     a second mode that rests on one to fifty rows of up to 1e6 (`carried_modes.py`)
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks.carried_modes import carried_problem
 
 import corebayes as cb
 from corebayes.coreset import Coreset
@@ -86,14 +87,6 @@ def dims_likelihood(draws: Array, block: Block) -> Array:
 
 def banana_likelihood(draws: Array, block: Block) -> Array:
     return -0.5 * np.square(block["x"][:, None] - draws[:, 0] - np.square(draws[:, 1]))
-
-
-def carried_likelihood(draws: Array, block: Block) -> Array:
-    squares = np.sum(np.square(draws), axis=1)
-    place = block["place"][:, None]
-    away = squares - 2.0 * place * draws[:, 0] + np.square(place)
-    bump = np.logaddexp(0.0, block["height"][:, None] - 0.5 * away / block["squares"][:, None])
-    return block["carries"][:, None] * bump - 0.5 * block["share"][:, None] * squares
 
 
 def location_likelihood(draws: Array, block: Block) -> Array:
@@ -267,34 +260,20 @@ def dims(seed: int) -> Iterator[Case]:
 
 
 def carried(seed: int) -> Iterator[Case]:
-    """One or two parameters; the rows of the second mode share out a bump of some nats."""
+    """Without the rows of the bump, and with one of them for all, at weights a little off."""
     rng = np.random.default_rng(seed)
-    number, carriers = (2000, 20_000, 100_000)[seed % 3], (1, 5, 30)[seed // 3 % 3]
-    dim = 1 + seed // 9 % 2
-    place, squares = rng.uniform(5.0, 12.0) * rng.choice([-1, 1]), rng.uniform(0.3, 1.5)
-    # As high as the first mode and somewhat more.
-    height = 0.5 * place**2 + rng.uniform(-2.0, 2.0) + 0.5 * dim * np.log1p(1.0 / squares)
-    whole, carries = np.ones(number), np.zeros(number)
-    who = rng.choice(number, carriers, replace=False)
-    carries[who] = 1.0
-    fields = {
-        "place": place,
-        "height": height / carriers,
-        "squares": squares,
-        "share": 1.0 / number,
-    }
-    rows = open_rows({"carries": carries} | {key: value * whole for key, value in fields.items()})
-    model = cb.CustomModel(carried_likelihood, normal_prior(20.0), dim).bind(rows)
-    one, other = int(who[0]), int(np.flatnonzero(carries == 0.0)[0])
-    weights = {one: float(carriers), other: float(number - carriers)}
-    both = np.sort([one, other])
-    right = np.array([weights[row] for row in both.tolist()])
-    places = line(-25.0, 25.0, 20_001) if dim == 1 else plane(-16.0, 16.0, 641)
-    truth = grid(model, places, rows.take(both), right)
-    lost, near = np.array([float(number)]), right * (1.0 + 1e-3 * rng.normal(size=2))
-    for name, indices, given in (("lost", np.array([other]), lost), ("near", both, near)):
-        coreset = of_rows(model, rows, indices, given)
-        yield Case(f"carried {name} {number} {carriers} {dim}", coreset, rows, truth.kl(coreset))
+    number = round(10.0 ** rng.uniform(2.9, 5.0)) if seed % 16 < 15 else 1_000_000
+    bump = carried_problem(rng, number, int(np.ceil(50.0 ** rng.uniform())), 1 + seed % 8)
+    few, dim = bump.carriers.size, bump.model.dim
+    first, other = bump.carriers[0], np.setdiff1d(np.arange(few + 1), bump.carriers)[0]
+    both, near = [first, other], (1.0 + 1e-3 * rng.normal(size=2)) * [few, number - few]
+    order = np.argsort(both)
+    for name, indices, weights in (
+        ("lost", np.array([other]), np.array([float(number)])),
+        ("near", np.array(both)[order], near[order]),
+    ):
+        coreset = of_rows(bump.model, bump.rows, indices, weights)
+        yield Case(f"carried {name} {number} {few} {dim}", coreset, bump.rows, bump.kl(coreset))
 
 
 def located(

@@ -53,6 +53,23 @@ def test_what_means_nothing_is_refused(tmp_path, capsys):
     words = ["build", str(rows), "--model", "linear", "--target", "wait", "--size", "5"]
     assert leave([*words, "--trials", "n", "--out", str(out)]) == 2
     assert "--trials means nothing to the linear model" in capsys.readouterr().err
-    words = ["build", str(rows), "--model", "binomial", "--formula", "wins ~ x", "--size", "5"]
-    assert leave([*words, "--trials", "n", "--out", str(out)]) == 2
-    assert "trials(n): leave out --trials" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_they_go_with_a_formula_too(tmp_path, name):
+    model, options = CASES[name]
+    rows, out = tmp_path / "rows.csv", tmp_path / "c.parquet"
+    table().to_csv(rows, index=False)
+    target = "wait" if name == "weibull" else "wins"
+    words = ["build", str(rows), "--model", model, "--formula", f"{target} ~ x", *options]
+    assert leave([*words, "--size", "12", "--out", str(out)]) == 0
+    written = cb.load(out).provenance["design"]["formula"]
+    assert (
+        written
+        == {
+            "binomial": "p(wins, `n`) ~ x",
+            "poisson": "wins ~ x + offset(`z`) + offset(log(`n`))",
+            "weibull": "Surv(wait, `seen`) ~ x",
+        }[name]
+    )
+    assert leave(["certify", str(out), str(rows)]) in (0, 1)

@@ -150,3 +150,20 @@ def test_plots_have_the_weights():
     import matplotlib.pyplot as plt
 
     plt.close("all")
+
+
+def test_rows_that_count_zero_times_are_not_counted(tmp_path):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"x": rng.normal(size=200), "y": rng.integers(0, 2, 200)})
+    frame.loc[[3, 5, 8], "x"] = np.nan
+    with pytest.warns(UserWarning, match="3 rows with missing values are left out"):
+        model, rows = cb.from_formula("y ~ x", frame, family="bernoulli", missing="drop")
+    coreset = cb.build(model, rows, size=10, progress=False)
+    coreset.save(tmp_path / "c.parquet")
+    for one in (coreset, cb.load(tmp_path / "c.parquet")):
+        assert (one.num_rows, one.num_counted) == (200, 197)
+        assert "of 197 rows" in repr(one) and "of 197 rows" in one._repr_html_()
+    assert "of 197 rows" in cb.certify(coreset, rows).verdict
+    with pytest.warns(UserWarning, match="the same rows: they count twice"):
+        later = cb.update(coreset, rows, size=10, progress=False)
+    assert (later.num_rows, later.num_counted) == (400, 394)

@@ -2,37 +2,31 @@
 
 import numpy as np
 import pytest
-from benchmarks.several_modes import FAMILIES, grid, line
+from benchmarks.carried_modes import carried_problem
 
 import corebayes as cb
 from corebayes.problem import Problem
 
 
-def of_carried(seed):
-    """Rows and model; the truth from a row of each kind; and the rows that carry a mode."""
-    near = list(FAMILIES["carried"](seed))[1]
-    model, rows = near.coreset.model, near.rows
-    carries = rows.take(np.arange(rows.num_rows))["carries"]
-    counts = np.where(near.coreset.rows["carries"] == 1.0, carries.sum(), np.sum(carries == 0.0))
-    truth = grid(model, line(-25.0, 25.0, 20_001), near.coreset.rows, counts)
-    return rows, model, truth, np.flatnonzero(carries)
-
-
-# One row of 20,000, and thirty of 2,000.
-@pytest.mark.parametrize("seed", [1, 6])
-def test_a_mode_of_few_rows_is_built(seed):
-    rows, model, truth, carriers = of_carried(seed)
-    coreset = cb.build(model, rows, size=8, seed=seed, progress=False)
-    assert np.any(np.isin(coreset.indices, carriers))
-    assert truth.kl(coreset) < 1e-3
+# One row of 20,000, and thirty of 2,000; a hole in five dimensions that no particle falls into.
+@pytest.mark.parametrize(
+    ("number", "carriers", "dim"),
+    [(20_000, 1, 1), (2000, 30, 1), pytest.param(20_000, 30, 5, marks=pytest.mark.slow)],
+)
+def test_a_mode_of_few_rows_is_built(number, carriers, dim):
+    problem = carried_problem(np.random.default_rng(dim), number, carriers, dim)
+    coreset = cb.build(problem.model, problem.rows, size=8, seed=1, progress=False)
+    assert np.any(np.isin(coreset.indices, problem.carriers))
+    assert problem.kl(coreset) < 1e-3
 
 
 def test_rows_that_a_mode_rests_on_are_known():
-    rows, model, truth, carriers = of_carried(4)
+    rows, model, carriers, bump, _ = carried_problem(np.random.default_rng(4), 20_000, 5, 1)
     problem = Problem(model, rows)
     assert problem.carriers.size == 0
-    heaviest = truth.places[np.argmax(truth.full)]
-    assert problem.places[0] == pytest.approx(heaviest, abs=0.05)
+    assert len(problem.places) == 2
+    assert np.min(np.abs(problem.places)) < 0.05
+    assert np.max(np.abs(problem.places)) == pytest.approx(bump.place, rel=0.3)
     assert set(carriers) <= set(problem.carriers.tolist())
     (again,) = problem.modes_near(problem.places[1:2])
     assert again.fit.mean == pytest.approx(problem.places[1], abs=0.05)

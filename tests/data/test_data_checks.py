@@ -85,7 +85,7 @@ def test_drop_equals_the_data_without_the_rows():
     assert len(w) == 1
     assert w[0].filename.endswith("opened.py")
     bad = [17, 20_000, 39_999]
-    assert (data.num_rows, data.total_count, data.num_dropped) == (40_000, 39_997.0, 3)
+    assert (data.num_rows, data.total_count, data.num_left_out) == (40_000, 39_997.0, 3)
     blocks = [read(data, start, stop) for start, stop in shards(data)]
     counts = np.concatenate([block.counts for block in blocks])
     assert np.flatnonzero(counts == 0.0).tolist() == bad
@@ -122,7 +122,7 @@ def test_drop_of_good_rows_changes_nothing_and_is_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         data = checked(rows(), on_bad="drop")
-    assert data.num_dropped == 0
+    assert data.num_left_out == 0
     assert read(data, 0, 6).counts is None
 
 

@@ -198,3 +198,34 @@ def test_a_family_without_such_columns_says_so():
         cb.from_formula("g ~ x", table())
     with pytest.raises(ValueError, match="PoissonRegression has no trials: leave p"):
         cb.from_formula("p(wins, games) ~ x", table(), family="poisson")
+
+
+def test_columns_beside_are_named_by_options_or_by_the_model():
+    rng = np.random.default_rng(3)
+    frame = pandas.DataFrame({"x": rng.normal(size=60), "n out of": rng.integers(1, 9, 60)})
+    frame["wins"] = rng.binomial(frame["n out of"], 0.4)
+    written = cb.from_formula("p(wins, `n out of`) ~ x", frame, family="binomial")
+    by_option = cb.from_formula("wins ~ x", frame, family="binomial", trials="n out of")
+    own = cb.BinomialRegression(trials="n out of")
+    by_model = cb.from_formula("wins ~ x", frame, family=own)
+    for model, rows in (by_option, by_model):
+        assert model.row_columns == written[0].row_columns
+        assert np.array_equal(rows.take(np.arange(60)).X, written[1].take(np.arange(60)).X)
+
+
+def test_two_words_are_no_counts():
+    frame = pandas.DataFrame({"x": [1.0, 2.0, 3.0], "late": ["no", "yes", "no"]})
+    with pytest.raises(ValueError, match=r"'late' has two levels.*write late\[yes\] ~ …"):
+        cb.from_formula("late ~ x", frame, family="poisson")
+    _, rows = cb.from_formula("late[yes] ~ x", frame, family="poisson")
+    assert rows.take([0, 1, 2]).y.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_rows_where_a_function_has_no_value_are_dropped_too():
+    frame = pandas.DataFrame({"x": [1.0, -2.0, np.nan, 3.0, 5.0], "y": [1.0, 2.0, 3.0, 4.0, 7.0]})
+    with pytest.raises(ValueError, match="column 'x' is missing"):
+        cb.from_formula("y ~ log(x)", frame, family="gaussian")
+    with pytest.warns(UserWarning) as told:
+        rows = cb.from_formula("y ~ log(x)", frame, family="gaussian", missing="drop")[1]
+    assert len(told) == 2
+    assert (rows.num_rows, rows.total_count, rows.num_left_out) == (5, 3.0, 2)

@@ -16,16 +16,20 @@ from typing import Any
 import numpy as np
 
 from corebayes.adapters.family_names import family_named
+from corebayes.formula.beside import ROLES, with_beside
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, in_units
 from corebayes.formula.stored import design_from_data
+from corebayes.formula.tree import Binary, Column, Literal
 from corebayes.models import (
     BinomialRegression,
+    CloglogRegression,
     GroupTerm,
     HalfNormal,
     LogisticRegression,
     MixedRegression,
     OrdinalRegression,
+    ProbitRegression,
 )
 from corebayes.models.categories import CategoryRegression
 from corebayes.models.family import Family
@@ -39,6 +43,8 @@ WRITTEN = {
     "trials": ("trials", "p(), prop() or cbind()"),
     "event": ("censored rows", "censored() or Surv()"),
 }
+# Families whose targets are yes and no.
+LABELS = (LogisticRegression, ProbitRegression, CloglogRegression, BinomialRegression)
 # Rows whose spread says how wide the default prior of a standard deviation is.
 SPREAD_ROWS = 10_000
 
@@ -74,7 +80,8 @@ def from_formula(
     The left side is a column of numbers, or of two levels (Yes and No, True and False): the second
     in their order is 1, and the target's name says so, late == 'yes'; write late[no] for the other.
     p(wins, games) are successes of trials, censored(time, status) and Surv(time, event) times of
-    which some are censored; offset(log(t)) on the right is added to the predictor as it is.
+    which some are censored; offset(log(t)) on the right is added to the predictor as it is. The
+    same columns may be named as `trials`, `event`, `offset` and `exposure`.
 
     A formula with group terms makes a `MixedRegression`: (1 | g), (1 + x | g) and (0 + x | g) give
     every value of g effects of its own, (1 | a:b) every pair, and (1 | a/b) is (1 | a) + (1 | a:b).
@@ -89,7 +96,13 @@ def from_formula(
     two digits. Cost: one design matrix of N·d numbers in memory for a frame; for files a pass, and
     one for each depth of functions such as scale() or bs(), of N numbers each.
     """
+    named = {role: options.pop(role) for role in ROLES if role in options}
     model = _family(family, prior, options)
+    # A model of one's own may name them itself.
+    own = {role: getattr(model, role, None) for role in ROLES}
+    own = {role: column for role, column in own.items() if isinstance(column, str)}
+    model = replace(model, **dict.fromkeys(own)) if own else model
+    formula = with_beside(formula, {**own, **named})
     rows = design_rows(formula, frame, counts=counts, missing=missing, memory=memory)
     # Defaults that are on the scale of the rows do not depend on who they are of.
     model = mixed(model, rows, group_sd=group_sd, learned=learned)
@@ -150,6 +163,7 @@ def _with_columns(family: Family, design: Design) -> Family:
             f"{some}. Write one of them against all others, {design.target_name}[{levels[0]}] ~ …, "
             "or take an ordinal or a categorical family"
         )
+    _check_levels(family, design)
     if "trials" in design.beside and isinstance(family, LogisticRegression):
         # `binomial` is of labels until there are trials.
         family = BinomialRegression(prior=family.prior, intercept=family.intercept)
@@ -163,6 +177,22 @@ def _with_columns(family: Family, design: Design) -> Family:
         numbers = tuple(float(number) for number in range(len(levels)))
         family = replace(family, categories=numbers, category_names=tuple(map(str, levels)))
     return replace(family, **design.beside_names) if design.beside else family
+
+
+def _check_levels(family: Family, design: Design) -> None:
+    """Two words become 0 and 1 for families of labels; for others only where the formula says so,
+    late[yes]."""
+    match design.target:
+        case Binary("==", Column(name), Literal(level)):
+            of_labels = isinstance(family, LABELS) or hasattr(family, "categories")
+            if not of_labels and "[" not in design.formula.partition("~")[0]:
+                raise ValueError(
+                    f"{type(family).__name__} needs numbers, and {name!r} has two levels: take a "
+                    f"family of labels such as bernoulli, or write {name}[{level}] ~ … for 1 "
+                    f"where it is {level} and 0 elsewhere"
+                )
+        case _:
+            pass
 
 
 def _effect_names(design: Design) -> list[str]:

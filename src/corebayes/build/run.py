@@ -149,10 +149,11 @@ class Run:
 
     def _say_begin(self, size: int | None) -> None:
         data = self.problem.data
+        number = data.num_rows - data.num_left_out
         statement = statement_of(self.problem.model)
         say(
             "begin",
-            f"{type(self.method).__name__} of {data.num_rows:,} rows, seed {self.seed}"
+            f"{type(self.method).__name__} of {number:,} rows, seed {self.seed}"
             + ("" if statement is None else f"\n{statement}"),
             model=statement,
             method=type(self.method).__name__,
@@ -168,10 +169,11 @@ class Run:
 
     def _say_kept(self, rest: Rest) -> None:
         number, columns = rest.kept.size, self.problem.model.dim - rest.problem.model.dim
+        rows = "1 row is" if number == 1 else f"{number} rows are"
+        told = "a parameter" if columns == 1 else f"{columns} parameters"
         say(
             "kept",
-            f"{number} rows are there from the first: of rare levels, which alone tell {columns} "
-            "parameters",
+            f"{rows} there from the first: of rare levels, which alone tell {told}",
             rows=number,
             parameters=columns,
         )
@@ -265,6 +267,7 @@ class Run:
         return {
             **({} if design is None else {"design": design}),
             **_units(data),
+            **({"left_out": data.num_left_out} if data.num_left_out else {}),
             "version": __version__,
             "method": repr(self.method),
             "seed": self.seed,

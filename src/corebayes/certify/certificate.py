@@ -220,9 +220,9 @@ def _name(coreset: Coreset) -> str:
     if has_learned_rows(coreset):
         return (
             f"the coreset posterior ({coreset.size:,} learned rows, which cannot be compared with "
-            f"the {coreset.num_rows:,} of the data)"
+            f"the {coreset.num_counted:,} of the data)"
         )
-    return f"the coreset posterior ({coreset.size:,} of {coreset.num_rows:,} {coreset.noun})"
+    return f"the coreset posterior ({coreset.size:,} of {coreset.num_counted:,} {coreset.noun})"
 
 
 def _nats(kl: Estimate) -> str:

@@ -92,7 +92,7 @@ def several_modes(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
     """For any other: the modes of both posteriors, each with its share of the draws."""
     posterior = Posterior.of(coreset)
     found = search(rng, coreset, rows)
-    unseen = None if found.annealed is not None else _unseen_words(coreset.model.dim)
+    unseen = _unseen_words(coreset.model.dim, found)
     if not found.ours:
         return Sources(None, 0, unseen=unseen)
     number = len(found.ours) + len(found.lost)
@@ -152,7 +152,16 @@ def _gap_words(annealed: Annealed, tried: Tried) -> str:
     )
 
 
-def _unseen_words(dim: int) -> str:
+def _unseen_words(dim: int, found: Found) -> str | None:
+    """Why there may be modes that the search did not see."""
+    if found.annealed is not None:
+        if found.silent is None:
+            return None
+        return (
+            f"a row has a value in {found.silent} that is far from all others, and at no place "
+            "that was looked at does it matter (if the model does not use the column, build "
+            "without it)"
+        )
     if dim > MOST_DIM:
         return f"particles cannot be annealed in {dim} dimensions ({MOST_DIM} at most)"
     return "the density is not finite at most places that the prior allows"

@@ -56,6 +56,8 @@ class Found(NamedTuple):
     ours: list[Mode]
     annealed: Annealed | None
     lost: list[Mode]
+    silent: str | None = None
+    """The column of a rare value that says nothing at any place that was looked at."""
 
 
 def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
@@ -71,18 +73,22 @@ def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
     sample, everything = sampled.posterior(SUBSAMPLE_ROWS)
     full, full_starts = spread(rng, sample)
     theirs = modes_of_particles(sample, full_starts, most=most)
-    theirs = with_high_modes(sample, all_places(rng, sample, full), theirs)
+    places = all_places(rng, sample, full)
+    theirs = with_high_modes(sample, places, theirs)
+    holes = sampled.holes(sample, places)
+    theirs = modes_of_particles(sample, holes.places, known=theirs, most=most)
     # Each of them may lead to a mode of the other that its own particles missed.
-    ours = modes_of_particles(posterior, _means(theirs, coreset.model), known=ours, most=most)
+    leads = np.concatenate([_means(theirs, coreset.model), holes.places])
+    ours = modes_of_particles(posterior, leads, known=ours, most=most)
     ours = with_high_modes(posterior, all_places(rng, posterior, annealed), ours)
     if not ours:
-        return Found([], annealed, [])
+        return Found([], annealed, [], holes.silent)
     ours = [mode for mode, share in zip(ours, shares_of(ours), strict=True) if share > NEGLIGIBLE]
     visited = distinct_modes(climbed(sample, ours))
     theirs = modes_of_particles(sample, starts, known=theirs, most=most)
     unknown = [mode for mode in theirs if not any(same_mode(mode, one) for one in visited)]
     lost = _heavy(unknown, visited) if everything else _raced(sampled, ours, unknown)
-    return Found(ours, annealed, lost)
+    return Found(ours, annealed, lost, holes.silent)
 
 
 def _raced(sampled: Sampled, ours: list[Mode], unknown: list[Mode]) -> list[Mode]:

@@ -107,7 +107,7 @@ def with_certificate(
     if coreset.reserve is None and reserve is not None:
         raise ValueError("the coreset has no reserve that a second certificate could be of")
     if reserve is None:
-        coreset = replace(coreset, reserve=None)
+        coreset = replace(coreset, reserve=None, missed=None)
     # Measured against everything, so what the steps before it found counts no more.
     whole = replace(
         steps_of(coreset)[-1],
@@ -136,7 +136,7 @@ def certificate_of_steps(coreset: Coreset, tol: float) -> Certificate:
     kl, certified = Estimate(float(value), float(upper - value) / 2.0), bool(upper <= tol)
     verdict = (
         f"{'By' if certified else 'Not certified: by'} the sum of its {len(steps)} steps the "
-        f"coreset posterior ({coreset.size:,} of {coreset.num_rows:,} rows) is within "
+        f"coreset posterior ({coreset.size:,} of {coreset.num_counted:,} rows) is within "
         f"{kl.value:.2g} ± {kl.standard_error:.1g} nats of the full posterior (KL(π_w‖π)). Each "
         "step was certified when its rows were read; the rows before it were not read again, so "
         "this is the sum of what was found then, and no measurement against all rows."

@@ -70,6 +70,7 @@ from corebayes.constructions import default_construction
 from corebayes.data.frames import import_pyarrow
 from corebayes.files.outputs import probe_output, write_or_keep
 from corebayes.files.reading import printable
+from corebayes.formula.beside import with_beside
 from corebayes.rows import Rows
 from corebayes.watch.interrupts import exit_code, is_interrupt
 from corebayes.watch.logs import JsonLines, logger, write_lines
@@ -229,6 +230,7 @@ def build(
     options = options._replace(
         rows={"trials": trials, "offset": offset, "exposure": exposure, "event": event}
     )
+    formula = None if formula is None else with_beside(formula, options.rows)
     bayes = make_model(model, options, by_formula=formula is not None)
     construction = None if method is None else make_method(method)
     if formula is not None and intercept:

@@ -24,6 +24,7 @@ def described(coreset: Coreset, out: Path) -> dict[str, Any]:
         "out": str(out),
         "size": coreset.size,
         "num_rows": coreset.num_rows,
+        "num_counted": coreset.num_counted,
         "unit": coreset.noun,
         "reserve": 0 if coreset.reserve is None else coreset.reserve.size,
         "total_count": coreset.total_count,
@@ -45,7 +46,7 @@ def print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
         print_json(**{name: value for name, value in description.items() if name != "statement"})
         return
     console = make_console()
-    size, num_rows, unit = (description[name] for name in ("size", "num_rows", "unit"))
+    size, num_rows, unit = (description[name] for name in ("size", "num_counted", "unit"))
     console.print(f"{size:,} of {num_rows:,} {unit} are in {description['out']}", style="bold")
     console.print(f"  model    {description['model']}, {len(description['parameters'])} parameters")
     if description["statement"]:

@@ -240,7 +240,7 @@ def _write(
         )
         return
     console = make_console()
-    console.print(f"{coreset.size:,} of {coreset.num_rows:,} rows are in {out}", style="bold")
+    console.print(f"{coreset.size:,} of {coreset.num_counted:,} rows are in {out}", style="bold")
     console.print(f"  sources  {len(coreset.sources)}, the last {coreset.sources[-1].name!r}")
     console.print(f"  reserve  {kept:,} rows for the next time")
     console.print(f"  stopped  {coreset.reason}", soft_wrap=True)

@@ -117,10 +117,9 @@ def make_model(name: str, options: ModelOptions, *, by_formula: bool = False) ->
         arguments[argument] = value**2 if argument == "cov" else value
     known = {entry.name for entry in fields(constructor)}
     for option, column in options.rows.items():
-        if column is None:
+        if column is None or by_formula:
+            # A formula has them as terms.
             continue
-        if by_formula:
-            raise ValueError(f"--formula says it itself, {option}({column}): leave out --{option}")
         if option not in known:
             raise ValueError(f"--{option} means nothing to the {name} model: leave it out")
         # Of an array without names it is the position.

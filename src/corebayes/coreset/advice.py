@@ -13,18 +13,17 @@ def nearer(coreset: Coreset, *, sized: bool = False) -> str:
 
     Rows that match every quadratic in θ, or twice as many as there are.
     """
-    if coreset.size >= coreset.num_rows:
-        return (
-            f"give each row the weight of its count, since the coreset has all {coreset.num_rows:,}"
-        )
+    if coreset.size >= coreset.num_counted:
+        number = coreset.num_counted
+        return f"give each row the weight of its count, since the coreset has all {number:,}"
     if coreset.provenance.get(REFITTED):
         return "build for this model too, with models=[...], or for this one alone"
     if not sized:
         return "build with a larger size"
     dim = coreset.model.dim
     wanted = max(2 * coreset.size, dim * (dim + 3) // 2 + 1)
-    if wanted >= coreset.num_rows:
-        return f"build with more rows, up to all {coreset.num_rows:,}"
+    if wanted >= coreset.num_counted:
+        return f"build with more rows, up to all {coreset.num_counted:,}"
     return f"build with size={wanted:,} or more"
 
 

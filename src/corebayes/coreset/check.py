@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.coreset.missed import check_missed
 from corebayes.coreset.sources import check_sources
 from corebayes.models.gaussian import GaussianMean
 from corebayes.models.glm import GLM
@@ -45,8 +46,10 @@ def check_parts(coreset: Any, *, as_built: bool = False) -> None:
 
 
 def _check_reserve(coreset: Any, *, as_built: bool) -> None:
-    """The reserve is a coreset of the same rows."""
+    """The reserve is a coreset of the same rows, and what it misses a function of their
+    parameters."""
     reserve = coreset.reserve
+    check_missed(coreset.missed, coreset.model.dim)
     if reserve is None:
         return
     if not isinstance(reserve, WeightedPoints):
@@ -82,6 +85,9 @@ def check_words(coreset: Any) -> None:
         isinstance(name, str) for name in (*cast("tuple[Any, ...]", names), target)
     ):
         raise TypeError("column_names and target_name of the coreset's provenance must be texts")
+    left_out: Any = coreset.provenance.get("left_out", 0)
+    if not isinstance(left_out, int) or not 0 <= left_out < max(coreset.num_rows, 1):
+        raise ValueError("left_out of the coreset's provenance must be a number of its rows")
     for place, entry in enumerate(cast("tuple[Any, ...]", coreset.trace)):
         if not isinstance(entry, Mapping):
             raise TypeError(f"entry {place} of the coreset's trace must be a mapping")

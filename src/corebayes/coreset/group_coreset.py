@@ -41,6 +41,10 @@ class GroupCoreset(Coreset):
     def noun(self) -> str:
         return "groups"
 
+    @property
+    def num_counted(self) -> int:
+        return self.num_rows
+
     def __repr__(self) -> str:
         rows = int((self.rows["w"] > 0.0).sum())
         return (

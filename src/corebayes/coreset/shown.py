@@ -126,7 +126,7 @@ def to_html(coreset: Any) -> str:
         more = f"{left:,} more rows" if left > 0 else ""
         wide = f"{len(columns) - len(names):,} more columns" if len(columns) > len(names) else ""
         parts.append(element("p", " and ".join(filter(None, (more, wide)))))
-    title = f"{coreset.size:,} of {coreset.num_rows:,} {coreset.noun}, {title_of(coreset.model)}"
+    title = f"{coreset.size:,} of {coreset.num_counted:,} {coreset.noun}, {title_of(coreset.model)}"
     return notebook(title, element("p", f"stopped: {coreset.reason or 'unknown'}"), *parts)
 
 

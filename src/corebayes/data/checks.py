@@ -26,6 +26,8 @@ class Found(NamedTuple):
     num_rows: int
     total_count: float
     """Σ c_n over the rows that are not bad."""
+    num_counted: int
+    """How many of these count more than zero times."""
     bad: tuple[Indices, ...]
     first_bad: str
     num_negative: int
@@ -67,6 +69,7 @@ class Checking:
         return Found(
             len(block),
             float(len(good) if good.counts is None else good.counts.sum()),
+            len(good) if good.counts is None else int(np.count_nonzero(good.counts)),
             (numbers[bad],) if bad.size else (),
             self._describe(columns, int(bad[0]), int(numbers[bad[0]])) if bad.size else "",
             int(negative.size),
@@ -82,6 +85,7 @@ class Checking:
         return Found(
             first.num_rows + second.num_rows,
             first.total_count + second.total_count,
+            first.num_counted + second.num_counted,
             first.bad + second.bad,
             first.first_bad or second.first_bad,
             first.num_negative + second.num_negative,
@@ -126,7 +130,8 @@ def conclude(found: Found, on_bad: str) -> Indices:
     if bad.size and on_bad == "raise":
         raise ValueError(
             f"{found.first_bad}; {number} (rows are numbered from 0). "
-            'Fill or remove them, or pass on_bad="drop" to leave those rows out'
+            'Fill or remove them, or leave those rows out with on_bad="drop" (missing="drop" '
+            "of a formula)"
         )
     if bad.size:
         warn(f"{number} and are left out; the first: {found.first_bad}")

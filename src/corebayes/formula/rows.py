@@ -87,7 +87,8 @@ def is_small(source: Any) -> bool:
 
 
 def _opened(found: LookedAt, options: dict[str, Any]) -> Rows:
-    rows = open_rows(found.table, **options)
+    drops = found.design.drops
+    rows = open_rows(found.table, on_bad="drop" if drops else "raise", **options)
     with rows.stage("formula"):
         rows.meter.add(found.tally)
     return rows.check()
@@ -143,7 +144,7 @@ def _rows(design: Design, columns: Columns, source: Any, counts: Any, **options:
         target_name=design.target_name,
         design=design.to_data(),
     )
-    return open_rows(rows, **options).check()
+    return open_rows(rows, on_bad="drop" if design.drops else "raise", **options).check()
 
 
 def stored_design(coreset: Coreset) -> Design | None:

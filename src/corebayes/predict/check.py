@@ -174,7 +174,7 @@ def check_rows(coreset: Coreset, rows: Rows, draws: Any, *, num_draws: int, seed
     found: Sums = rows.ask(query)
     return Check(
         statistics=tuple(_statistics(query, found)),
-        num_rows=rows.num_rows,
+        num_rows=rows.num_rows - rows.num_left_out,
         num_draws=known.predictive.num_draws,
         target_name=known.target_name,
         **_picture(edges, found),

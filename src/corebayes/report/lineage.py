@@ -28,7 +28,7 @@ def reproduction(coreset: Coreset, measured: Measured | None) -> Markup:
         ("seed", str(known.get("seed", UNKNOWN))),
         ("stopped", coreset.reason or UNKNOWN),
         ("corebayes", str(known.get("version", UNKNOWN))),
-        (coreset.noun, f"{coreset.num_rows:,}, total count {coreset.total_count:,.10g}"),
+        (coreset.noun, _counted(coreset)),
         *_lineage(coreset),
         ("fingerprint of the rows", fingerprint),
     ]
@@ -39,6 +39,12 @@ def reproduction(coreset: Coreset, measured: Measured | None) -> Markup:
         element("pre", element("code", str(known.get("command") or _call(coreset)))),
         table("How this coreset came about", (), rows, css="words"),
     )
+
+
+def _counted(coreset: Coreset) -> str:
+    left_out = coreset.num_rows - coreset.num_counted
+    without = f" ({left_out:,} of them left out)" if left_out else ""
+    return f"{coreset.num_rows:,}{without}, total count {coreset.total_count:,.10g}"
 
 
 def _lineage(coreset: Coreset) -> list[tuple[str, str]]:

@@ -41,11 +41,11 @@ def page(findings: Findings, title: str) -> str:
 
 
 def _subtitle(coreset: Coreset) -> str:
-    model, ratio = coreset.model, coreset.num_rows / max(coreset.size, 1)
+    model, ratio = coreset.model, coreset.num_counted / max(coreset.size, 1)
     within = coreset.provenance.get("unit_rows")
     of_rows = "" if within is None else f" of {within:,} rows"
     return (
-        f"{coreset.num_rows:,} {coreset.noun}{of_rows} compressed to {coreset.size:,} weighted "
+        f"{coreset.num_counted:,} {coreset.noun}{of_rows} compressed to {coreset.size:,} weighted "
         f"{coreset.noun} ({ratio:,.0f} to 1) for {title_of(model)} with {model.dim} parameters"
         f"{lineage.came_about(coreset)}."
     )
@@ -63,7 +63,7 @@ def _verdict(findings: Findings) -> Markup:
 def _tiles(findings: Findings) -> Markup:
     coreset = findings.coreset
     what = coreset.noun
-    tiles = [(f"{what} kept", f"{coreset.size:,}"), (f"of all {what}", f"{coreset.num_rows:,}")]
+    tiles = [(f"{what} kept", f"{coreset.size:,}"), (f"of all {what}", f"{coreset.num_counted:,}")]
     if findings.measured is not None:
         kl = findings.measured.certificate.reverse_kl
         tiles.append(("KL (nats)", "withheld" if kl is None else number(kl.value, 2)))

@@ -37,6 +37,9 @@ def newton(
         root, shifted = _cholesky(-hessian)
         step = lapack.dpotrs(root, gradient, lower=1)[0]
         decrement = float(gradient @ step)
+        if not np.isfinite(decrement):
+            # From here every step leads nowhere; the fit says so by not being finite.
+            return Gaussian(theta + step, np.full_like(root, np.nan))
         if shifted or decrement > 0.25:
             share = _line_search(theta, step, decrement, value)
             if share == 0.0:

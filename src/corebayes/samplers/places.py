@@ -62,7 +62,10 @@ def find_places(rng: Rng, model: Model, rows: Rows) -> Places:
     sample, everything = sampled.posterior(SUBSAMPLE_ROWS)
     annealed, starts = spread(rng, sample)
     modes = modes_of_particles(sample, starts, most=most_fits(model))
-    modes = with_high_modes(sample, all_places(rng, sample, annealed), modes)
+    places = all_places(rng, sample, annealed)
+    modes = with_high_modes(sample, places, modes)
+    holes = sampled.holes(sample, places).places
+    modes = modes_of_particles(sample, holes, known=modes, most=most_fits(model))
     if not everything and len(modes) > 1:
         sample, everything = sampled.posterior(RACE_ROWS)
         modes = distinct_modes(climbed(sample, modes))

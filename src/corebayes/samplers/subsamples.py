@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from corebayes.rows import Rows
+from corebayes.samplers.holes import Holes, find_holes
 from corebayes.samplers.laplace import Laplace, prior_fit
 from corebayes.samplers.posterior import Posterior
-from corebayes.samplers.telling import Tellers, find_tellers
+from corebayes.samplers.telling import NUM_ALIKE, Tellers, find_tellers
 from corebayes.scan.telling import TellingRows
 from corebayes.types import Array, Gaussian, Indices, Model, Rng
 
@@ -53,6 +54,11 @@ class Sampled:
         if self.tellers is None or self.rows.num_rows <= number:
             return subsample(self.rng, self.model, self.rows, number)
         return self.tellers.subsample(self.rng, self.rows, number), False
+
+    def holes(self, sample: Posterior, places: Array) -> Holes:
+        """Where kinds of rows of a subsample say most, beyond these places; see `holes.py`."""
+        alike = self.rows.take(self.rows.some(self.rng, min(NUM_ALIKE, self.rows.num_rows)))
+        return find_holes(self.rng, sample, alike, places)
 
     def carriers(self, places: Array) -> Indices:
         """Of the rows that say much those that say most of each place, compared with the first.

@@ -39,7 +39,7 @@ class Likeness:
     @classmethod
     def of(cls, block: Block) -> Likeness | None:
         """None where rows have no columns of numbers."""
-        columns = _columns(block)
+        columns = number_columns(block)
         if columns is None or len(columns) < 2 * NUM_SETS:
             return None
         mixing = None
@@ -57,7 +57,7 @@ class Likeness:
 
     def unlikeness(self, block: Block) -> Array:
         """u_n in all columns and in each, (n, 1 + C). Cost: C·U flops a row, log U a number."""
-        columns = _columns(block)
+        columns = number_columns(block)
         assert columns is not None
         columns, sets = self._scaled(columns), np.array_split(self.reference, NUM_SETS)
         # ‖x − y‖² = ‖x‖² − 2 (x·y − ½ ‖y‖²)
@@ -86,8 +86,8 @@ def _apart(values: Array, others: Array) -> Array:
     return np.minimum(np.abs(values - others[above - 1]), np.abs(values - others[above]))
 
 
-def _columns(block: Block) -> Array | None:
-    """The fields that are numbers, beside each other; None without any."""
+def number_columns(block: Block) -> Array | None:
+    """The fields that are numbers, beside each other, (n, C); None without any."""
     columns = [
         values.reshape(len(block), -1).astype(np.float64)
         for values in block.fields.values()
