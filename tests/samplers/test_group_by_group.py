@@ -18,7 +18,7 @@ from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 from tests.mixed.cases import case
 
-SLOW = ("poisson", "negative-binomial", "slopes")
+SLOW = ("poisson", "negative-binomial")
 
 
 def posterior_of(name):
@@ -62,6 +62,19 @@ def test_draws_are_those_of_nuts(few, name):
     # Means of so many draws are known to some .03 sd, and dozens of them are looked at.
     assert np.abs((ours.mean(axis=0) - theirs.mean(axis=0)) / sd).max() < 0.15
     np.testing.assert_allclose(ours.std(axis=0) / sd, 1.0, atol=0.12)
+
+
+@pytest.mark.slow
+def test_scales_of_slopes_are_those_of_nuts(few):
+    # Two effects of each group; the joint fit is far too narrow in both scales.
+    posterior = posterior_of("slopes")
+    wide = layout_of(posterior.model).wide_positions
+    drawn = group_by_group(np.random.default_rng(2), posterior, 400)
+    assert drawn is not None
+    chains = NUTS(chains=2, num_tune=300).draw(np.random.default_rng(3), posterior, 800)
+    ours, theirs = drawn.flat[:, wide], chains.flat[:, wide]
+    assert np.abs((ours.mean(axis=0) - theirs.mean(axis=0)) / theirs.std(axis=0)).max() < 0.3
+    np.testing.assert_allclose(ours.std(axis=0) / theirs.std(axis=0), 1.0, atol=0.25)
 
 
 def test_a_scale_of_three_groups_is_for_nuts(few):

@@ -59,8 +59,8 @@ def quadratic_fit(
         # In deviations of the old fit, or of the new one: what is near in either is no leap.
         step *= LONGEST / max(min(length, float(np.linalg.norm(step))), LONGEST)
         # H = CCᵀ, and L C⁻ᵀ is a root of the new covariance.
-        other_root = solve_triangular(root, fit.factor.T, lower=True).T
-        factor = np.linalg.cholesky(other_root @ other_root.T)
+        other = solve_triangular(root, fit.factor.T, lower=True).T
+        factor = np.asarray(np.linalg.cholesky(other @ other.T), dtype=np.float64)
         fit = Gaussian(fit.mean + fit.factor @ step, factor)
         moved = max(length, float(np.abs(np.log(bends)).max()))
         if moved < SETTLED:
