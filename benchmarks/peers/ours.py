@@ -22,7 +22,7 @@ SUBSAMPLE = 10_000
 WIDE = 1e4
 # Of the truth: values of single rows, and effective draws that are enough.
 TRUTH_POTENTIALS, TRUTH_DRAWS = 4e9, 8000
-# With groups NUTS on more rows than these gets nowhere in minutes.
+# Rows up to which NumPyro's NUTS is the quicker one with groups.
 FEW_ROWS, CORRECTED_POTENTIALS = 20_000, 6e8
 
 
@@ -96,15 +96,10 @@ def uniform(problem: Problem, seed: int, limit: float) -> Result:
 
 def truth(problem: Problem, seed: int, limit: float) -> Result:
     """The longest run that is affordable: draws of Laplace's fit with importance weights of all
-    rows, or NumPyro's NUTS on all rows where there are groups; where that gets nowhere in minutes,
-    a coreset of twice the rows, corrected by all of them."""
-    if is_structured(problem.model) and problem.rows.num_rows > FEW_ROWS:
-        return _corrected(problem, seed)
+    rows; where there are groups NUTS of others on all rows, NumPyro's or, of many rows, nutpie's;
+    where that gets nowhere in minutes, a coreset of twice the rows, corrected by all of them."""
     if is_structured(problem.model):
-        from benchmarks.peers.numpyro_methods import nuts
-
-        found = nuts(problem, seed + 100, limit, enough=TRUTH_DRAWS)
-        return found._replace(note=f"NumPyro NUTS on all rows, {found.note}")
+        return _by_nuts(problem, seed, limit)
     clock = Clock()
     number = int(min(40_000, max(2_000, TRUTH_POTENTIALS / problem.rows.num_rows)))
     found = cb.laplace(problem.model, problem.rows, draws=number, seed=seed + 100, progress=False)
@@ -116,6 +111,21 @@ def truth(problem: Problem, seed: int, limit: float) -> Result:
         shape,
         ess=int(found.attrs["effective_draws"]),
     )
+
+
+def _by_nuts(problem: Problem, seed: int, limit: float) -> Result:
+    if problem.rows.num_rows <= FEW_ROWS:
+        from benchmarks.peers.numpyro_methods import nuts
+
+        found = nuts(problem, seed + 100, limit, enough=TRUTH_DRAWS)
+        return found._replace(note=f"NumPyro NUTS on all rows, {found.note}")
+    from benchmarks.peers.others import nutpie
+
+    try:
+        found = nutpie(problem, seed + 100, limit)
+    except ValueError:
+        return _corrected(problem, seed)
+    return found._replace(note=f"nutpie on all rows, {found.note}")
 
 
 def _corrected(problem: Problem, seed: int) -> Result:

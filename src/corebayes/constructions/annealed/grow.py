@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.constructions.annealed.look import Look
+from corebayes.constructions.annealed.measured import kl_of
 from corebayes.constructions.annealed.view import Goal, View
 from corebayes.constructions.construction import Info
 from corebayes.data.units import noun_of
@@ -142,7 +143,7 @@ def _better(view: View, state: Grow, grown: Look, idle: int) -> tuple[Look, ...]
 
 def last_info(view: View, state: Arrived, tolerance: float) -> Info:
     look, largest = state.answers[-1], state.goal.sizes[-1]
-    kl = view.kl(look)
+    kl = kl_of(view, look, tolerance)
     if look.half_variance <= tolerance:
         found = f"{look.points.size} {noun_of(view.problem.data.template)}"
         return Info(kl, f"{found} match all that is seen; more would not lower KL")

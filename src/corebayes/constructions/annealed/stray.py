@@ -20,17 +20,16 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from scipy.special import logsumexp
 
 from corebayes.constructions.annealed import grow
 from corebayes.constructions.annealed.grow import Arrived
 from corebayes.constructions.annealed.look import Look
+from corebayes.constructions.annealed.measured import MEASURED, kl_at, weighted_draws
 from corebayes.constructions.annealed.polish import Polisher, improved
 from corebayes.constructions.annealed.view import Goal, View
 from corebayes.constructions.construction import Info
 from corebayes.models.structure import is_structured
 from corebayes.samplers.high_places import with_high_modes
-from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import (
     Mode,
     lies_in,
@@ -62,9 +61,9 @@ NOTABLE, MOST_STRAYS = 1e-4, 10
 ROUNDS, PATIENCE = 6, 2
 # Nats between the shares of modes under π_w and π below which nothing is done.
 FINE = 1e-3
-# Nats between π_w and π that are said where there are several modes. Draws enough to know them to a
-# fifth or so, which is why what is said begins below 0.05.
-FAR, MEASURED = 0.04, 400
+# Nats between π_w and π that are said where there are several modes. They are known to a fifth or
+# so, which is why what is said begins below 0.05.
+FAR = 0.04
 
 
 class Settle(NamedTuple):
@@ -156,28 +155,19 @@ def _words(
 
 
 def _distance(view: View, points: WeightedPoints, around: Around) -> float:
-    """KL(π_w ‖ π) = log E_w[e^r] − E_w[r] at weighted draws around the modes of π_w, compared with
-    the first; at particles of it where those do not cover it."""
-    model, modes = view.problem.model, around.modes
-    posterior = Posterior(model, points.rows, points.weights)
-    with np.errstate(all="ignore"):
-        drawn = mixture_draws(view.rng, posterior, MEASURED, modes)
-        draws, weights = drawn.flat, np.ones(MEASURED)
-        if drawn.weights is not None and drawn.pareto_k <= MAX_PARETO_K:
-            weights = drawn.weights.ravel()
-        elif around.annealed is not None:
-            particles = around.annealed.particles
-            draws = particles[:: max(1, len(particles) // MEASURED)]
-            weights = np.ones(len(draws))
-        places = np.concatenate([modes[0].fit.mean[None], draws])
-        ours = model.sum_potentials(places, points.rows, points.weights)
-        ratios = view.problem.ask(Heights(model, places)) - ours
-    # A draw or two may lie where all rows overflow.
-    known = np.isfinite(ratios[1:]) & (weights > 0.0)
-    if not np.any(known):
-        return 0.0
-    ratios, weights = ratios[1:][known], weights[known] / weights[known].sum()
-    return float(logsumexp(ratios, b=weights) - weights @ ratios)
+    """KL(π_w ‖ π) at weighted draws around the modes of π_w; at particles of it where those do not
+    cover it."""
+    modes = around.modes
+    posterior = Posterior(view.problem.model, points.rows, points.weights)
+    drawn = weighted_draws(view.rng, posterior, modes)
+    draws, weights = drawn.flat, np.ones(MEASURED)
+    if drawn.weights is not None and drawn.pareto_k <= MAX_PARETO_K:
+        weights = drawn.weights.ravel()
+    elif around.annealed is not None:
+        particles = around.annealed.particles
+        draws = particles[:: max(1, len(particles) // MEASURED)]
+        weights = np.ones(len(draws))
+    return kl_at(view, points, modes[0].fit.mean, draws, weights)
 
 
 def _again(view: View, state: Settle, answer: Look, size: int, polisher: Polisher) -> Look:
