@@ -107,7 +107,7 @@ def with_certificate(
     if coreset.reserve is None and reserve is not None:
         raise ValueError("the coreset has no reserve that a second certificate could be of")
     if reserve is None:
-        coreset = replace(coreset, reserve=None)
+        coreset = replace(coreset, reserve=None, missed=None)
     # Measured against everything, so what the steps before it found counts no more.
     whole = replace(
         steps_of(coreset)[-1],
