@@ -52,6 +52,12 @@ def decoded(monkeypatch):
     return lambda: counted.num_bytes / 4
 
 
+@pytest.fixture(autouse=True)
+def nothing_stays(monkeypatch):
+    """As with files that are larger than what may stay in memory."""
+    monkeypatch.setattr("corebayes.data.decoded.MOST_BYTES", 0)
+
+
 @pytest.fixture
 def few_kept(monkeypatch):
     monkeypatch.setattr("corebayes.rows.RESERVE_ROWS", 10_000)

@@ -37,10 +37,6 @@ class Averages(NamedTuple):
 class CoefficientPrior(ABC):
     """The prior of one real number."""
 
-    @property
-    def is_proper(self) -> bool:
-        return True
-
     @abstractmethod
     def log_density(self, values: Array) -> Array:
         """log p, normalised where it is proper, entry by entry."""
@@ -155,10 +151,6 @@ class DoubleExponential(CoefficientPrior):
 @dataclass(frozen=True)
 class Flat(CoefficientPrior):
     """The same density everywhere: improper, so the rows must know the coefficient."""
-
-    @property
-    def is_proper(self) -> bool:
-        return False
 
     def log_density(self, values: Array) -> Array:
         return np.zeros_like(values)

@@ -72,19 +72,22 @@ class RidgeAlgebra:
 
     def _combined(self, vectors: Ridges, weights: Array) -> Array:
         beta, coefficients = vectors
-        scaled = coefficients * weights[:, None]
-        parts = [scaled[:, 0] @ beta]
-        weighted = scratch("weighted", beta.shape)
+        scaled, columns = coefficients.T * weights, beta.T
+        if not columns.flags.c_contiguous:
+            columns = scratch("columns", columns.shape)
+            np.copyto(columns, beta.T)
+        parts = [columns @ scaled[0]]
         if self.order == 1:
             return parts[0]
-        squares = beta.T @ np.multiply(beta, scaled[:, 1:2], out=weighted)
+        weighted = scratch("weighted", columns.shape)
+        squares = np.multiply(columns, scaled[1], out=weighted) @ columns.T
         parts.append(squares.ravel() / ROOT_2)
         if self.order >= 3:
-            parts.append(_cubes(beta, scaled[:, 2]).ravel() / ROOT_6)
+            parts.append(_cubes(columns, scaled[2], weighted).ravel() / ROOT_6)
         if self.order >= 4:
             monomials = _monomials(beta, (self.order + 1) // 2)
             for degree in range(4, self.order + 1):
-                sums = _power_sums(monomials, scaled[:, degree - 1], degree)
+                sums = _power_sums(monomials, scaled[degree - 1], degree)
                 parts.append(sums / np.sqrt(factorial(degree)))
         return np.concatenate(parts)
 
@@ -170,12 +173,11 @@ class RidgeAlgebra:
         return np.split(element, np.cumsum(lengths))
 
 
-def _cubes(beta: Array, weights: Array) -> Array:
+def _cubes(columns: Array, weights: Array, weighted: Array) -> Array:
     """Σ_n w_n β_n ⊗ β_n ⊗ β_n, (d, d, d), with the rows along the last axis: those sums whose first
     index is the smallest, a product of matrices for each, stand for the others."""
-    dim, columns = beta.shape[1], scratch("columns", beta.T.shape)
-    weighted, sums = scratch("cubes", columns.shape), np.empty((dim, dim, dim))
-    np.copyto(columns, beta.T)
+    dim = len(columns)
+    sums = np.empty((dim, dim, dim))
     for i in range(dim):
         np.multiply(columns[i:], columns[i] * weights, out=weighted[i:])
         np.matmul(weighted[i:], columns[i:].T, out=sums[i, i:, i:])
