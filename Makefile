@@ -7,6 +7,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TYPES := $(VENV)/.types
 DOCS_STAMP := $(VENV)/.docs-installed
 # The first interpreter that is new enough; 3.11 is the one the versions are pinned for.
 FIND_PYTHON = for python in $(PYTHON) python3.11 python3 python3.12 python3.13 python; do \
@@ -30,11 +31,15 @@ $(STAMP): requirements/lock.txt pyproject.toml
 		--no-build-isolation --editable .
 	@touch $@
 
+# Types are checked beside the tests, on the core that is free at their end; either may fail.
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
-	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
+	@$(BIN)/pyright >$(TYPES) 2>&1 & types=$$!; \
+	echo '$(BIN)/pytest -n auto --dist worksteal -m "not slow"'; \
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow"; tests=$$?; \
+	wait $$types; types=$$?; echo $(BIN)/pyright; cat $(TYPES); rm -f $(TYPES); \
+	exit $$((tests + types))
 
 # What takes long to compile or to draw: every adapter on every model, Stan, real clusters.
 test-slow: setup

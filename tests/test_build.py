@@ -160,3 +160,13 @@ def test_permuted_rows_and_one_ulp_change_no_verdict():
         coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), variant, size=12)
         certificates.append(cb.certify(coreset, variant))
     assert [certificate.certified for certificate in certificates] == [True, True, True]
+
+
+def test_a_coreset_of_all_rows_is_the_data_itself():
+    rng = np.random.default_rng(1)
+    X, y, counts = rng.normal(size=(25, 9)), np.arange(25.0) % 2.0, rng.integers(0, 3, 25) * 1.0
+    model, number = cb.LogisticRegression(), int(np.count_nonzero(counts))
+    for options in ({"size": number}, {"tol": 1e-9}):
+        coreset = cb.build(model, (X, y), counts=counts, progress=False, **options)
+        assert coreset.size == number and coreset.reason.startswith("all rows")
+        np.testing.assert_array_equal(coreset.weights, counts[counts > 0.0])

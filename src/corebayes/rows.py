@@ -20,8 +20,7 @@ from corebayes.data.distinct import count_duplicates
 from corebayes.data.entry import check_choices, open_table, refuse
 from corebayes.data.parquet_files import is_parquet
 from corebayes.data.random_rows import random_rows
-from corebayes.data.table import RowCheck as RowCheck
-from corebayes.data.table import Table, Tally
+from corebayes.data.table import RowCheck, Table, Tally
 from corebayes.data.unit_labels import unit_apart
 from corebayes.data.units import open_units
 from corebayes.deadline import check_time
@@ -161,7 +160,8 @@ class Rows:
     def want(self, numbers: Indices) -> None:
         """These rows will be taken: if the first pass is still to come it picks them up."""
         if not self._behind.checked and not self._table.scattered:
-            self._behind.wanted = np.union1d(self._behind.wanted, numbers)
+            both = np.sort(np.concatenate([self._behind.wanted, numbers]))
+            self._behind.wanted = both[np.diff(both, prepend=-1) > 0]
 
     def check(self, question: RowCheck | None = None) -> Rows:
         """Look at every value, and ask a model's question, unless that was done: one pass."""
@@ -316,8 +316,8 @@ def open_rows(
 
     The first pass is an error that names row and column where a value is NaN, missing or infinite.
     With `on_bad="drop"` such rows keep their row numbers but count zero times, with one warning.
-    Arrays are not copied and never written to. Files, streams and blocks are never in memory as a
-    whole: they are read again in every pass, and refused when they have changed.
+    Arrays are not copied and never written to. Files, streams and blocks are read again in
+    every pass, but for 256 MiB of Parquet rows without a `memory`, and refused when they changed.
     """
     check_choices(on_bad, duplicates, unit)
     if isinstance(source, Rows) and duplicates is None and unit is None:

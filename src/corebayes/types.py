@@ -57,6 +57,11 @@ class Block:
     def y(self) -> Array:
         return self.fields["y"]
 
+    @property
+    def num_bytes(self) -> int:
+        counts = 0 if self.counts is None else self.counts.nbytes
+        return counts + sum(values.nbytes for values in self.fields.values())
+
     def multiplicity(self) -> Array:
         """The counts, written out."""
         return np.ones(len(self)) if self.counts is None else self.counts

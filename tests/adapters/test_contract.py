@@ -147,3 +147,18 @@ def test_a_model_can_be_sent_elsewhere(name):
     draws, block = points(model), data.take(np.arange(3, 9))
     np.testing.assert_array_equal(again.potentials(draws, block), model.potentials(draws, block))
     assert again.parameter_names == model.parameter_names
+
+
+@each_model
+def test_every_prior_is_told(name):
+    model = adapted(name).model
+    rows, first = model.priors(), model.statement().splitlines()[0]
+    assert {row[0] for row in rows} >= {parameter.name for parameter in model.parameters}
+    assert all(row[2] == f"the {model.library} model" for row in rows)
+    told = {row[0]: row[1] for row in rows}
+    if name == "numpyro-hierarchical":
+        assert first.startswith("y ~ ")
+        assert (told["tau"], told["effect"]) == ("HalfNormal(1)", "Normal(mu, tau)")
+    if name == "pymc-hierarchical":
+        assert first.startswith("y ~ ")
+        assert told["tau"].startswith("Half")

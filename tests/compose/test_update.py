@@ -44,33 +44,6 @@ def test_without_a_reserve_errors_add_up(first, grown):
     assert kl(bare, NIGHTS) > 2 * kl(grown, NIGHTS)
 
 
-def _drifting(month, num_rows=8000):
-    rng = np.random.default_rng(200 + month)
-    X = rng.normal(size=(num_rows, 4))
-    theta = np.array([1.0, -0.5, 0.2, 0.6]) + 0.2 * np.sin(np.arange(4) + 0.5 * month)
-    return X, (rng.random(num_rows) < 1.0 / (1.0 + np.exp(-X @ theta))).astype(float)
-
-
-@pytest.mark.slow
-def test_a_posterior_that_moves_is_followed(monkeypatch):
-    """Months that are not alike: what the reserve has to match is wider than the posterior."""
-
-    def grown():
-        coreset = cb.build(MODEL, months[0], size=15, seed=0)
-        for number, month in enumerate(months[1:], start=1):
-            coreset = cb.update(coreset, month, size=15, seed=number)
-        return coreset
-
-    months = [_drifting(month) for month in range(8)]
-    wide = grown()
-    moved = [step["moved"] for step in wide.provenance["steps"][1:]]
-    assert np.median(moved) > 1.0 and wide.reserve.size > 45
-    monkeypatch.setattr("corebayes.compose.reduce.shift_between", lambda *_: None)
-    assert kl(wide.finest, months) < 0.8 * kl(grown().finest, months)
-    single = np.median([kl(cb.build(MODEL, months, size=15, seed=s), months) for s in range(3)])
-    assert kl(wide, months) < 3 * single
-
-
 def test_every_row_is_where_its_origin_says(grown):
     names = ["source-0", *(f"night {k}" for k in range(1, 5))]
     assert [source.name for source in grown.sources] == names

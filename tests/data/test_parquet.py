@@ -111,6 +111,7 @@ def test_wrong_rows_are_refused_as_for_arrays(folder):
 def test_rows_are_fetched_once_and_only_from_their_row_groups(folder, table, monkeypatch):
     monkeypatch.setattr("corebayes.data.parquet_files.PART_ROWS", 300)
     monkeypatch.setattr("corebayes.rows.RESERVE_ROWS", 10)
+    monkeypatch.setattr("corebayes.data.decoded.MOST_BYTES", 0)
     data = checked(folder, target="y", features=["b"])
     decoded = data.meter.rows_decoded
     assert decoded == NUM_ROWS

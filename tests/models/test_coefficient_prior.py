@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, stats
 
@@ -175,3 +178,52 @@ def test_stan_has_every_prior():
     program = cb.to_stan(coreset).program
     assert "beta[1] ~ student_t(3.0, 0.2, 2.0);" in program
     assert "beta[2] ~ double_exponential(0.1, 0.5);" in program
+
+
+def test_the_prior_that_others_call_laplace():
+    assert cb.Laplace(1.0, 2.0) == cb.Laplace(mean=1.0, scale=2.0) == cb.DoubleExponential(1.0, 2.0)
+    assert isinstance(pickle.loads(pickle.dumps(cb.Laplace())), cb.Laplace)
+
+
+def grouped_rows():
+    """Level c alone has no count, no event, one category and the last of an order."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=300), "g": rng.choice(list("abc"), 300)})
+    alone = (frame["g"] == "c").to_numpy()
+    frame["count"] = np.where(alone, 0, rng.poisson(2.0, 300))
+    frame["seen"] = np.where(alone, 0, rng.integers(0, 2, 300))
+    frame["kind"] = np.where(alone, "u", rng.choice(["u", "v", "w"], 300))
+    frame["rank"] = np.where(alone, 3, rng.integers(1, 4, 300))
+    frame["time"] = rng.exponential(size=300)
+    return frame
+
+
+IMPROPER = [
+    ("count", "negativebinomial"),
+    ("count", "zero_inflated_poisson"),
+    ("count", "hurdle_poisson"),
+    ("Surv(time, seen)", "weibull"),
+    ("Surv(time, seen)", "lognormal"),
+    ("kind", "categorical"),
+    ("rank", "cumulative"),
+]
+
+
+@pytest.mark.parametrize(("left", "family"), IMPROPER)
+def test_improper_posteriors_of_every_kind_of_family_are_named(left, family):
+    frame = grouped_rows()
+    model, rows = cb.from_formula(f"{left} ~ x + g", frame, family=family, prior=cb.Flat())
+    with pytest.raises(ValueError, match=r"'g\[T\.c\].* is flat and the rows are separated"):
+        model.bind(rows)
+    both = frame[frame["g"] != "c"]
+    model, rows = cb.from_formula(f"{left} ~ x + g", both, family=family, prior=cb.Flat())
+    model.bind(rows)
+
+
+def test_a_term_stands_for_all_its_levels():
+    frame = grouped_rows()
+    given = {"g": cb.Normal(0.0, 0.5), "x": cb.StudentT(4.0, 0.0, 1.0)}
+    model, rows = cb.from_formula("count ~ x * g", frame, family="poisson", prior=given)
+    priors = {row[0]: row[1] for row in model.bind(rows).priors()}
+    assert priors["g[T.b]"] == priors["g[T.c]"] == "Normal(0, 0.5)"
+    assert priors["x:g[T.b]"] != "Normal(0, 0.5)" and priors["x"].startswith("StudentT")

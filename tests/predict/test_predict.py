@@ -227,3 +227,12 @@ def test_variables_go_back_to_parameters(scale):
     theta = np.random.default_rng(0).normal(size=(7, 3))
     seen = Variables((entry,), {"k": (0, 1, 2)}).constrain(theta)["a"]
     np.testing.assert_allclose(entry.unscaled(seen), theta[:, [2, 0, 1]], rtol=1e-9)
+
+
+def test_rows_that_miss_a_value_are_named():
+    frame = pd.DataFrame({"x": np.linspace(-1.0, 1.0, 40)})
+    frame["y"] = 2.0 * frame["x"] + np.random.default_rng(0).normal(size=40)
+    model, rows = cb.from_formula("y ~ x", frame, family="gaussian")
+    coreset = cb.build(model, rows, size=8, progress=False)
+    with pytest.raises(ValueError, match="column 'x' is missing.* nothing can be predicted there"):
+        cb.predict(coreset, pd.DataFrame({"x": [0.0, np.nan]}))

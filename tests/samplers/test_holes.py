@@ -23,7 +23,9 @@ def holes_of(model, rows, seed=0):
     return find_holes(rng, Posterior(model, block, np.ones(len(block))), alike, places)
 
 
-@pytest.mark.parametrize(("carriers", "dim"), [(1, 1), (30, 5), (8, 8)])
+@pytest.mark.parametrize(
+    ("carriers", "dim"), [(1, 1), (30, 5), pytest.param(8, 8, marks=pytest.mark.slow)]
+)
 def test_the_place_of_a_bump_is_found(carriers, dim):
     problem = carried_problem(np.random.default_rng(dim), NUM_ROWS, carriers, dim)
     found = holes_of(problem.model, problem.rows)

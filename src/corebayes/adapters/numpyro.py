@@ -28,8 +28,10 @@ from corebayes.adapters.numpyro_trace import (
     substitute_unconstrained,
 )
 from corebayes.adapters.rows_check import check_rows_alone
+from corebayes.adapters.stated import numpyro_rows, stated
 from corebayes.adapters.tracing import TRACING
 from corebayes.extras import import_extra
+from corebayes.models.prior_table import Row
 from corebayes.rows import Rows
 from corebayes.types import Block
 
@@ -110,6 +112,20 @@ class NumpyroModel(JaxModel):
                 others = tuple(k for k in range(-values.ndim, 0) if k != axis)
                 likelihood[name] = values.sum(axis=others)
         return prior, likelihood
+
+    def priors(self) -> list[Row]:
+        """Every variable, its distribution and from where."""
+        return [row for row in self._written() if row[0] not in self.sites.row_axes]
+
+    def statement(self) -> str:
+        """The likelihood, and the table of priors."""
+        rows = self._written()
+        return stated([row for row in rows if row[0] in self.sites.row_axes], self.priors())
+
+    def _written(self) -> list[Row]:
+        with float64():
+            places = np.random.default_rng(0).normal(size=(2, self.dim))
+            return numpyro_rows(*(self.run(place, self.template.fields) for place in places))
 
     def site_values(self, theta: Any) -> dict[str, Any]:
         sites = self.run(theta, self.template.fields)

@@ -31,8 +31,10 @@ from corebayes.adapters.pymc_variables import (
     refuse_free_variables,
 )
 from corebayes.adapters.rows_check import check_rows_alone
+from corebayes.adapters.stated import pymc_rows, stated
 from corebayes.adapters.tracing import one_at_a_time
 from corebayes.extras import import_extra
+from corebayes.models.prior_table import Row
 from corebayes.rows import Rows
 
 Adapting = TypeVar("Adapting", bound="PymcModel")
@@ -185,6 +187,19 @@ class PymcModel(JaxModel):
     def likelihood_names(self) -> tuple[str, ...]:
         """The variables and potentials with a term for each row."""
         return tuple(self._graph.likelihood)
+
+    def priors(self) -> list[Row]:
+        """Every variable that no row has a part in, its distribution and from where."""
+        model = self.model
+        variables = [*model.free_RVs, *model.observed_RVs, *model.potentials]
+        own = [one for one in variables if one.name in self.prior_names]
+        return pymc_rows(own, self.library)
+
+    def statement(self) -> str:
+        """The likelihood, and the table of priors."""
+        variables = [*self.model.observed_RVs, *self.model.potentials]
+        by_row = [one for one in variables if one.name in self.likelihood_names]
+        return stated(pymc_rows(by_row, self.library), self.priors())
 
     @property
     def row_inputs(self) -> RowInputs:

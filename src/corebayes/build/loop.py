@@ -32,7 +32,7 @@ from corebayes.build.groups import (
 )
 from corebayes.build.need import say_if_doubtful
 from corebayes.build.reserve import with_reserve
-from corebayes.build.run import Run, starting_points
+from corebayes.build.run import ALL_ROWS, Run, starting_points
 from corebayes.build.tolerance import Tolerance
 from corebayes.build.variants import serving
 from corebayes.checkpoint import check_folder
@@ -188,7 +188,10 @@ def build(
             say_if_doubtful(run.problem, size, bar)
             run.init(size, points)
             reason = run.until(tolerance, bar.show)
-        coreset = run.coreset(run.points, reason)
+        whole = run.whole() if is_default and models is None and around is None else None
+        if whole is not None:
+            tolerance.reached, reason = True, ALL_ROWS
+        coreset = run.coreset(run.points if whole is None else whole, reason)
         run.warn()
         tolerance.warn_unless_reached(coreset)
         if reserve is None and not (is_default and models is None and around is None):

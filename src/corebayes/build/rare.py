@@ -21,8 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from corebayes.models.fewer_columns import Regression, design_of, droppable
 from corebayes.problem import Problem
-from corebayes.scan.passes import rows_of_width
-from corebayes.scan.query import Added
+from corebayes.scan.query import OfWidth
 from corebayes.types import Array, Block, Indices, Points
 
 # Rows of a level that are few: more say enough for a posterior that is close to a Gaussian, even
@@ -64,14 +63,14 @@ class Whitening(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Products(Added):
+class Products(OfWidth):
     """XᵀX of the rows that count. Cost: N·p² flops."""
 
     model: Regression
 
     @property
-    def block_rows(self) -> int:
-        return rows_of_width(droppable(self.model).size)
+    def width(self) -> int:
+        return droppable(self.model).size
 
     def answer(self, block: Block, numbers: Indices) -> Any:
         design = _counted(self.model, block)
@@ -93,7 +92,7 @@ class High(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HighRows:
+class HighRows(OfWidth):
     """The rows of a leverage that only those of rare levels have. Cost: N·p² flops."""
 
     model: Regression
@@ -101,8 +100,8 @@ class HighRows:
     least: float
 
     @property
-    def block_rows(self) -> int:
-        return rows_of_width(self.whitening.norms.size)
+    def width(self) -> int:
+        return self.whitening.norms.size
 
     def answer(self, block: Block, numbers: Indices) -> High:
         seen = _counted(self.model, block) @ self.whitening.matrix

@@ -16,11 +16,11 @@ from dataclasses import replace
 from math import comb
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from corebayes.build.around import FINE
+from corebayes.build.missed import CHEAP, Seen, is_plain, missed_by, seen_widely
 from corebayes.build.rest import Rest
 from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
@@ -30,11 +30,10 @@ from corebayes.coreset import Coreset
 from corebayes.deadline import OutOfTimeError
 from corebayes.models.glm import GLM
 from corebayes.problem import Problem
-from corebayes.samplers.exact import is_conjugate
-from corebayes.tangent.default import AFFORDABLE, MAX_NUMBERS, SKEWED_DIM, affordable_cubes
+from corebayes.tangent.default import AFFORDABLE, SKEWED_DIM, affordable_cubes
 from corebayes.tangent.geometry import element_of, half_square, random_points
-from corebayes.tangent.hermite import MAX_ORDER, Hermite, HermiteSpace
-from corebayes.types import Model, Rng, Total, WeightedPoints
+from corebayes.tangent.hermite import Hermite, HermiteSpace
+from corebayes.types import Model, Rng, WeightedPoints
 from corebayes.watch.interrupts import is_interrupt
 from corebayes.weights.pursuit import orthogonal_pursuit
 
@@ -49,9 +48,6 @@ LARGEST_SHARE = 0.5
 # Random rows to choose from for each one that is kept. The fewer there are, the more alike the
 # weights, and the less is missed in degrees that were not matched.
 POOL_ROWS_A_POINT = 4
-# Numbers of an element, d^order, beyond which nobody who did not ask pays for a degree; and flops
-# of a pass that nobody notices, a few tenths of a second.
-FEW_NUMBERS, NEXT_TO_NOTHING = 1500, 1e9
 
 
 def default_reserve(problem: Problem, size: int) -> int:
@@ -60,7 +56,7 @@ def default_reserve(problem: Problem, size: int) -> int:
     A conjugate model needs none: there is nothing beyond quadratics.
     """
     model, data = problem.model, problem.data
-    if not is_plain(problem) or model.dim > SKEWED_DIM or not affordable_cubes(problem):
+    if not is_plain(model) or model.dim > SKEWED_DIM or not affordable_cubes(problem):
         return 0
     return min(usual_reserve(model, size), int(LARGEST_SHARE * data.num_rows))
 
@@ -75,11 +71,6 @@ def usual_reserve(
     matched = max([quadratics, *higher])
     least = max(times * size, LEAST_RESERVE, matched if isinstance(model, GLM) else 0)
     return min(least, max(MOST_RESERVE, size))
-
-
-def is_plain(problem: Problem) -> bool:
-    """Whether potentials are known as polynomials, to any degree, without draws."""
-    return isinstance(problem.model, GLM) and not is_conjugate(problem.model)
 
 
 def with_reserve(
@@ -99,7 +90,7 @@ def with_reserve(
     if size <= coreset.size or run.limit.is_over():
         return coreset
     seen = _last_seen(run)
-    if asked is None and seen is None and _pass_flops(problem) > NEXT_TO_NOTHING:
+    if asked is None and seen is None and _pass_flops(problem) > CHEAP:
         return coreset
     finer = Run(
         problem,
@@ -113,9 +104,9 @@ def with_reserve(
     folder = None if checkpoint is None else Path(checkpoint) / "reserve"
     try:
         with finer.recorded(folder, [size]), run.problem.data.stage("reserve"):
-            cheap = asked is not None or _pass_flops(problem) <= NEXT_TO_NOTHING
-            numbers = (MAX_NUMBERS if asked else FEW_NUMBERS) if cheap else 0
-            points = _found(finer, run.rest, coreset.points, size, numbers, seen)
+            wide = seen_widely(problem, coreset.points, CHEAP if asked is None else AFFORDABLE)
+            points = _found(finer, run.rest, coreset.points, size, wide, seen)
+            missed = None if points is None or wide is None else missed_by(points, wide)
     except BaseException as error:
         # The coreset itself is there, and nobody waits for what is beside it.
         if not (is_interrupt(error) or isinstance(error, OutOfTimeError)):
@@ -130,7 +121,7 @@ def with_reserve(
     coreset = replace(coreset, provenance={**coreset.provenance, **spent})
     if points is None or points.size <= coreset.size:
         return coreset
-    return replace(coreset, reserve=points.take(np.argsort(points.indices)))
+    return replace(coreset, reserve=points.take(np.argsort(points.indices)), missed=missed)
 
 
 def _pass_flops(problem: Problem) -> float:
@@ -138,19 +129,12 @@ def _pass_flops(problem: Problem) -> float:
     return problem.data.num_rows * float(problem.model.dim) ** 3
 
 
-class Seen(NamedTuple):
-    """All rows as a build saw them last."""
-
-    space: HermiteSpace
-    total: Total
-
-
 def _last_seen(run: Run) -> Seen | None:
     """None if that was not beyond the second degree."""
     answers: tuple[Look, ...] = getattr(run.state, "answers", ())
     for look in answers[-1:]:
         if isinstance(look.space, HermiteSpace) and look.space.order > 2:
-            return Seen(look.space, look.total)
+            return Seen(look.space, look.total.element)
     return None
 
 
@@ -159,12 +143,14 @@ def _found(
     rest: Rest | None,
     points: WeightedPoints,
     size: int,
-    numbers: int,
+    wide: Seen | None,
     seen: Seen | None,
 ) -> WeightedPoints | None:
     """Of a GLM in one go, else by a construction; None where the points are as fine."""
-    if is_plain(run.problem):
-        found, is_finer = in_one_go(run, rest, points, size, numbers, seen)
+    if is_plain(run.problem.model):
+        # Beside rows that are kept whole the construction has seen the others, in fewer columns.
+        known = seen if wide is None or rest is not None else wide
+        found, is_finer = in_one_go(run, rest, points, size, known)
         return found if is_finer else None
     run.init(size, points)
     run.until(Tolerance(None), lambda *_: None)
@@ -176,25 +162,23 @@ def in_one_go(
     rest: Rest | None,
     points: WeightedPoints,
     size: int,
-    numbers: int,
     seen: Seen | None,
 ) -> tuple[WeightedPoints, bool]:
-    """`size` rows that match all of a GLM's rows to as high a degree as they can, those that are
-    kept whole among them, and whether they match more than the points, at whose posterior they do.
+    """`size` rows that match all of a GLM's rows where these were `seen` (to third degree at the
+    posterior of the points, unless they were), those that are kept whole among them, and whether
+    they match more than the points.
 
-    Cost: a pass of N·d^order flops unless all rows were `seen` to that degree, and a pursuit of
-    `size` rows.
+    Cost: a pass of N·d³ flops unless all rows were seen, and a pursuit of `size` rows.
     """
     problem = run.problem
     if rest is not None:
         problem = replace(rest.problem, data=rest.problem.data.using())
         problem.data.log = run.problem.data.log
         points, size = rest.apart(points), size - rest.kept.size
-    order = highest_order(problem, size, partly=True, numbers=numbers)
-    if seen is None or seen.space.order < order:
-        geometry = Hermite(order=order)
+    if seen is None:
+        geometry = Hermite(order=3)
         space = geometry.space(run.rng, problem, points)
-        seen = Seen(space, geometry.total(problem, space))
+        seen = Seen(space, geometry.total(problem, space).element)
     found, is_finer = _selected(run.rng, problem, points, size, seen)
     return found if rest is None else rest.joined(found), is_finer
 
@@ -203,25 +187,10 @@ def _selected(
     rng: Rng, problem: Problem, points: WeightedPoints, size: int, seen: Seen
 ) -> tuple[WeightedPoints, bool]:
     """From the points and random rows; and whether less is left than of the points."""
-    space, goal = seen.space, seen.total.element
+    space, goal = seen
     fresh = random_points(rng, problem, POOL_ROWS_A_POINT * size).positive()
     pool = points.append(fresh.take(np.flatnonzero(~np.isin(fresh.indices, points.indices))))
     (choice,) = orthogonal_pursuit(space, pool.rows, goal, [size], enough=FINE)
     found = pool.take(choice.taken).at(choice.weights)
     left, before = (half_square(goal - element_of(space, one)) for one in (found, points))
     return found, left < before
-
-
-def highest_order(
-    problem: Problem, size: int, *, partly: bool = False, numbers: int = MAX_NUMBERS
-) -> int:
-    """The highest degree, from the third on, that `size` rows can match all of (or `partly`, the
-    first that they cannot), if its elements have no more `numbers` and a pass is cheap."""
-    dim, num_rows = problem.model.dim, problem.data.num_rows
-    order = 3
-    while comb(dim + order + (not partly), dim) <= size and order < MAX_ORDER:
-        more = float(dim) ** (order + 1)
-        if more > numbers or more * num_rows > AFFORDABLE:
-            break
-        order += 1
-    return order

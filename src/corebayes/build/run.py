@@ -32,6 +32,7 @@ from corebayes.watch.logs import say
 
 # Random rows of an open size.
 NO_SIZE = 200
+ALL_ROWS = "all rows, each as often as it counts: the posterior itself"
 
 
 class Begun(NamedTuple):
@@ -136,6 +137,17 @@ class Run:
         """The coreset so far."""
         points: WeightedPoints = self.state.points
         return points if self.rest is None else self.rest.joined(points)
+
+    def whole(self) -> WeightedPoints | None:
+        """Every row as often as it counts, where the coreset has all of them: π itself."""
+        data = self.problem.data
+        if self.size < data.num_rows - data.num_left_out:
+            return None
+        points = self.problem.points(np.arange(data.num_rows))
+        self.warning = None
+        if self.trace:
+            self.trace[-1] |= {"kl": 0.0, "kl_se": 0.0}
+        return points._replace(weights=points.rows.multiplicity()).positive()
 
     @property
     def size(self) -> int:

@@ -15,7 +15,6 @@ from corebayes.samplers.cover import DEGREES, Proposal, Tried, cover, parts_arou
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.mode_search import Mode, distinct_modes, log_mass, modes_of_particles
 from corebayes.samplers.parts import Part
-from corebayes.samplers.places import MOST_DIM
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.tempering import Annealed
 from corebayes.types import Gaussian, Rng
@@ -92,7 +91,7 @@ def several_modes(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
     """For any other: the modes of both posteriors, each with its share of the draws."""
     posterior = Posterior.of(coreset)
     found = search(rng, coreset, rows)
-    unseen = _unseen_words(coreset.model.dim, found)
+    unseen = found.unseen(coreset.model)
     if not found.ours:
         return Sources(None, 0, unseen=unseen)
     number = len(found.ours) + len(found.lost)
@@ -150,21 +149,6 @@ def _gap_words(annealed: Annealed, tried: Tried) -> str:
         f"annealing from the prior finds {ratio:.2g} times the mass that the modes of π_w which "
         "were found have: one was missed. Try another seed, or a model with one mode"
     )
-
-
-def _unseen_words(dim: int, found: Found) -> str | None:
-    """Why there may be modes that the search did not see."""
-    if found.annealed is not None:
-        if found.silent is None:
-            return None
-        return (
-            f"a row has a value in {found.silent} that is far from all others, and at no place "
-            "that was looked at does it matter (if the model does not use the column, build "
-            "without it)"
-        )
-    if dim > MOST_DIM:
-        return f"particles cannot be annealed in {dim} dimensions ({MOST_DIM} at most)"
-    return "the density is not finite at most places that the prior allows"
 
 
 def _lost_words(coreset: Coreset, found: Found) -> str | None:

@@ -84,8 +84,9 @@ def certify(
     must agree. No number is given when the chains disagree, draws diverge, or the ratios have heavy
     tails (k̂ > 0.7) or few effective draws: the verdict says whether draws or coreset are at fault.
     Of a model that is not log-concave the modes are searched for by annealing, up to 40 parameters:
-    beyond, and below 0.001 nats, the distance around the modes that were found is given, and
-    nothing is certified. Modes that a `sampler` of one's own does not visit are not looked for.
+    beyond, below 0.001 nats, and where a rare value of a row matters at no place that was looked
+    at, the distance around the modes that were found is given, and nothing is certified. Modes
+    that a `sampler` of one's own does not visit are not looked for.
     Cost: N potentials for each draw, and a few passes of N·d² flops unless 100 draws will do.
     """
     _check_arguments(draws, tol, seed, sampler)

@@ -4,11 +4,11 @@ Importance ratios are known only where draws fell. A mode of π elsewhere, or of
 found, leaves them looking perfect. So particles are annealed from the prior to π_w, and to the
 posterior of a subsample of all rows, which stand for the others and have among them those that say
 most of places far away (`samplers/telling.py`); from the particles of every temperature, and from
-the highest of many draws of the prior (`samplers/high_places.py`), Newton's method climbs to the
-modes of both (`samplers/places.py`). A mode of the subsample that is also reached from where π_w
-lies is one that π_w has. The others race: on a larger subsample a mode whose mass is below that of
-the best, by more than the subsample can be wrong, is left out, and what is still there is climbed
-to on all rows.
+the highest of many draws of the prior (`samplers/high_places.py`) and the places that single rows
+make high (`samplers/holes.py`), Newton's method climbs to the modes of both. A mode of the
+subsample that is also reached from where π_w lies is one that π_w has. The others race: on a larger
+subsample a mode whose mass is below that of the best, by more than the subsample can be wrong, is
+left out, and what is still there is climbed to on all rows.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from corebayes.samplers.mode_search import (
     shares_of,
 )
 from corebayes.samplers.places import (
+    MOST_DIM,
     NUM_ERRORS,
     all_places,
     climbed,
@@ -58,6 +59,20 @@ class Found(NamedTuple):
     lost: list[Mode]
     silent: str | None = None
     """The column of a rare value that says nothing at any place that was looked at."""
+
+    def unseen(self, model: Model) -> str | None:
+        """Why there may be modes that were not found."""
+        if self.silent is not None:
+            return (
+                f"a row has a value in {self.silent} that is far from all others, and at no place "
+                "that was looked at does it matter (if the model does not use the column, build "
+                "without it)"
+            )
+        if self.annealed is not None:
+            return None
+        if model.dim > MOST_DIM:
+            return f"particles cannot be annealed in {model.dim} dimensions ({MOST_DIM} at most)"
+        return "the density is not finite at most places that the prior allows"
 
 
 def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:

@@ -274,7 +274,9 @@ def build(
     if coreset.reason == "interrupted":
         again = "" if checkpoint is None else "; the same command goes on from the checkpoint"
         raise _Interrupted(f"interrupted, the {coreset.size} rows so far are in {out}{again}")
-    return 0 if tol is None or coreset.reason.startswith(("certified", "measured")) else 1
+    return (
+        0 if tol is None or coreset.reason.startswith(("certified", "measured", "all rows")) else 1
+    )
 
 
 app.command(epilog=samples.EXAMPLE)(samples.sample)

@@ -11,6 +11,8 @@ made small around the posterior of its time, in its quadratic part, and later po
 standard deviation or so away, where its third degree has become quadratic and linear: as much as
 one build misses, at each step. A reserve of more rows (`Coreset.reserve`) matches the third degree
 too, so that what adds up is of a smaller order, and the coreset is chosen from it anew each time.
+What the reserve of a GLM misses is kept as a polynomial (`build/missed.py`), and put right where
+the posterior has moved to before the union is compressed.
 """
 
 from __future__ import annotations
@@ -22,19 +24,14 @@ from typing import Any
 import numpy as np
 
 from corebayes.build.around import FINE, around_pilot, check_columns
-from corebayes.build.reserve import (
-    FEW_NUMBERS,
-    MOST_RESERVE,
-    in_one_go,
-    is_plain,
-)
+from corebayes.build.missed import Seen, is_plain, missed_by, posterior_fit, wide_space, widely
+from corebayes.build.reserve import MOST_RESERVE, in_one_go
 from corebayes.build.rest import rest_of
 from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
 from corebayes.certify.measure import measure
 from corebayes.certify.steps import Step, certified_step, moved, passed_steps
 from corebayes.compose.asked import Reduction
-from corebayes.compose.drift import shift_between, widened
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import AnnealedSparseVI, Construction, default_construction
 from corebayes.coreset import Coreset
@@ -44,23 +41,9 @@ from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.rows import Rows
-from corebayes.tangent.default import SKEWED_DIM, affordable_cubes
-from corebayes.tangent.geometry import Geometry
-from corebayes.tangent.pinned import Pinned
+from corebayes.tangent.default import AFFORDABLE, SKEWED_DIM, affordable_cubes
 from corebayes.types import Block, Model, WeightedPoints
-from corebayes.watch.logs import say
 from corebayes.watch.progress import Progress
-
-NO_RESERVE = (
-    "the posterior moves by more than a standard deviation, and the coreset that is updated has no "
-    "reserve: what it missed is larger there; build(..., reserve=...) keeps one from the first"
-)
-# So many times the default reserve where the posterior moves from step to step.
-DRIFTING = 3
-
-
-def are_cubes_cheap(problem: Problem) -> bool:
-    return problem.model.dim <= SKEWED_DIM and affordable_cubes(problem)
 
 
 def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress) -> Coreset:
@@ -69,47 +52,61 @@ def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress
     Cost: passes over the new rows, and work on the old stand-ins that does not depend on how many
     rows they stand for.
     """
+    new = _new_problem(union, asked)
+    fresh = _fresh(union, new, asked, limit)
+    if is_plain(union.model):
+        union = union.seen_from(posterior_fit(union.model, _joined(union, fresh)))
     problem = union.problem(**asked.rows)
-    pilot, reserve = _pilot(union, asked, limit), None
-    if asked.reserve > (asked.size or 0) and union.new is None and pilot.size <= asked.reserve:
-        # Nothing is lost, and the more rows there are to choose from, the better the next choice.
-        reserve = pilot
-    elif asked.reserve > (asked.size or 0):
-        most, wide = asked.reserve, None
-        if union.new is not None:
-            # Where the posterior moves far more has to be matched.
-            shift = shift_between(problem, union.stand_ins, pilot)
-            if not asked.reserve_is_given:
-                # What has moved once will move again, and what is given up is lost.
-                wider = 0 if shift is None else DRIFTING * most
-                most = max(most, min(max(wider, union.stand_ins.size), MOST_RESERVE))
-            wide = None if shift is None else widened(problem, shift, most)
-            if shift is not None and union.coresets[0].reserve is None:
-                say("drift", NO_RESERVE, distance=shift.distance)
-        most = min(most, problem.data.num_rows)
-        reserve = _kept(problem, asked, limit, most, pilot, bar, wide)
-        pilot = pilot if reserve is None else reserve
+    pilot, reserve, missed = _joined(union, fresh), None, None
+    if asked.reserve > (asked.size or 0):
+        wide = _seen_widely(union, new, asked, limit, pilot)
+        if union.new is None and pilot.size <= asked.reserve:
+            # Nothing is lost, and the more rows there are to choose from, the better the choice.
+            reserve = pilot.nonzero()
+        else:
+            size = _num_kept(union, asked, problem)
+            reserve = _kept(problem, asked, limit, size, pilot, bar, wide)
+            pilot = pilot if reserve is None else reserve
+        missed = None if reserve is None or wide is None else missed_by(reserve, wide)
     run, reason = _run(problem, asked, limit, "coreset", asked.size, pilot, bar)
     built = run.coreset(run.points, reason)
     if reserve is not None and reserve.size <= built.size:
         # No finer than what was asked for.
-        reserve = None
-    return _composed(union, asked, built, reserve, problem)
+        reserve = missed = None
+    return replace(_composed(union, asked, built, reserve, problem), missed=missed)
 
 
-def _pilot(union: Union, asked: Reduction, limit: TimeLimit) -> WeightedPoints:
-    """The stand-ins and, for the new rows, a coreset of these alone: near the posterior of all."""
-    old = union.stand_ins
-    if union.new is None or is_structured(union.model):
-        # The posterior of structured models is found from all rows, without a pilot.
-        return old
-    dim, rows = union.model.dim, union.new.using(**asked.rows)
-    problem = Problem(union.model, checked(union.model, rows))
-    size = min(dim * (dim + 3) // 2 + 1, MOST_RESERVE, rows.num_rows)
-    run, _ = _run(problem, asked, limit, "new", size, None, Progress())
+def _num_kept(union: Union, asked: Reduction, problem: Problem) -> int:
+    """Rows of the reserve; never fewer than before, where what is given up is lost."""
+    most = asked.reserve
+    if union.new is not None and not asked.reserve_is_given and not is_plain(union.model):
+        most = max(most, min(union.stand_ins.size, MOST_RESERVE))
+    return min(most, problem.data.num_rows)
+
+
+def _new_problem(union: Union, asked: Reduction) -> Problem | None:
+    """The new rows alone."""
+    if union.new is None:
+        return None
+    return Problem(union.model, checked(union.model, union.new.using(**asked.rows)))
+
+
+def _fresh(
+    union: Union, new: Problem | None, asked: Reduction, limit: TimeLimit
+) -> WeightedPoints | None:
+    """A coreset of the new rows alone, numbered as in the union: with the stand-ins it is near the
+    posterior of all. The posterior of structured models is found from all rows, without it."""
+    if new is None or is_structured(union.model):
+        return None
+    dim, old = union.model.dim, union.stand_ins.size
+    size = min(dim * (dim + 3) // 2 + 1, MOST_RESERVE, new.data.num_rows)
+    run, _ = _run(new, asked, limit, "new", size, None, Progress())
     found = run.points
-    plain = Block(found.rows.fields)
-    return old.append(WeightedPoints(found.indices + old.size, plain, found.weights))
+    return WeightedPoints(found.indices + old, Block(found.rows.fields), found.weights)
+
+
+def _joined(union: Union, fresh: WeightedPoints | None) -> WeightedPoints:
+    return union.stand_ins if fresh is None else union.stand_ins.append(fresh)
 
 
 def _kept(
@@ -119,20 +116,20 @@ def _kept(
     size: int,
     pilot: WeightedPoints,
     bar: Progress,
-    wide: Pinned | None,
+    wide: Seen | None,
 ) -> WeightedPoints | None:
-    """A reserve of `size` rows: of a GLM in one go at the posterior of the pilot, which is near
+    """A reserve of `size` rows: of a GLM in one go around the posterior of the pilot, which is near
     that of all rows; None where the time ends before there is one."""
-    # More than by default is for degrees beyond the third, which are looked at more than once.
-    more = asked.reserve_is_given or size > asked.reserve or wide is not None
-    if more or asked.around is not None or not (is_plain(problem) and are_cubes_cheap(problem)):
-        run, _ = _run(problem, asked, limit, "reserve", size, pilot, bar, wide)
+    cheap = problem.model.dim <= SKEWED_DIM and affordable_cubes(problem)
+    if asked.around is not None or not (is_plain(problem.model) and cheap):
+        run, _ = _run(problem, asked, limit, "reserve", size, pilot, bar)
         return run.points
-    run, folder = _prepared(problem, asked, limit, "reserve", _finest(problem.model, None))
+    run, folder = _prepared(problem, asked, limit, "reserve", _finest(problem.model))
     try:
         with run.recorded(folder, [size]):
             rest = rest_of(run.problem, run.method, size)
-            found, _ = in_one_go(run, rest, pilot, size, FEW_NUMBERS, None)
+            seen = wide if rest is None else None
+            found, _ = in_one_go(run, rest, pilot, size, seen)
             return found
     except OutOfTimeError:
         if limit.seconds is None:
@@ -140,12 +137,39 @@ def _kept(
         return None
 
 
-def _finest(model: Model, geometry: Geometry | None) -> Construction:
+def _seen_widely(
+    union: Union,
+    new: Problem | None,
+    asked: Reduction,
+    limit: TimeLimit,
+    pilot: WeightedPoints,
+) -> Seen | None:
+    """All rows, old and new, for a reserve and what that misses. Cost: a pass over the new rows."""
+    if not is_plain(union.model):
+        return None
+    num_rows = 0 if new is None else new.data.num_rows
+    space = wide_space(union.model, pilot, num_rows, AFFORDABLE)
+    if space is None:
+        return None
+    total = union.old_total(space)
+    if new is not None:
+        run, folder = _prepared(new, asked, limit, "wide", _finest(union.model))
+        try:
+            with run.recorded(folder, [asked.reserve]):
+                total = total + widely(run.problem, space)
+        except OutOfTimeError:
+            if limit.seconds is None:
+                raise
+            return None
+    return Seen(space, total) if np.all(np.isfinite(total)) else None
+
+
+def _finest(model: Model) -> Construction:
     """What makes a reserve: all that can be matched."""
     found = default_construction(model)
     if not isinstance(found, AnnealedSparseVI):
         return found
-    return replace(found, tolerance=FINE, geometry=geometry)
+    return replace(found, tolerance=FINE)
 
 
 def _run(
@@ -156,11 +180,10 @@ def _run(
     size: int | None,
     pilot: WeightedPoints | None,
     bar: Progress,
-    geometry: Geometry | None = None,
 ) -> tuple[Run, str]:
     """One construction, with a journal of its own; only the last may be interrupted."""
     last = stage == "coreset"
-    method = asked.method if last else _finest(problem.model, geometry)
+    method = asked.method if last else _finest(problem.model)
     if asked.around is not None:
         check_columns(asked.around, problem.data, problem.model)
         method = around_pilot(method, asked.around, problem, size)
@@ -198,7 +221,8 @@ def _composed(
         names=[s.name for s in sources] if union.new is None else [sources[-1].name],
         num_rows=data.num_rows,
         size=built.size,
-        moved=None if union.new is None else moved(union.coresets[0], built),
+        moved=_furthest(union, built),
+        followed=all(one.reserve is not None and one.missed for one in union.coresets),
     )
     if asked.certify:
         step = _certified(step, built, reserve, data, asked)
@@ -229,6 +253,14 @@ def _composed(
         provenance=provenance,
         reserve=None if reserve is None else union.renumbered(reserve),
     )
+
+
+def _furthest(union: Union, built: Coreset) -> float | None:
+    """How far the posterior of what came in last lies from that of the coresets before; None where
+    one of them has no fit."""
+    distances = [moved(one, built) for one in union.coresets]
+    known = [distance for distance in distances if distance is not None]
+    return max(known) if len(known) == len(distances) else None
 
 
 def _certified(

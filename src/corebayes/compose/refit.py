@@ -147,6 +147,7 @@ def _changed(coreset: Coreset, model: Model | None, shown: Narrowing, rows: Rows
         **kept._asdict(),
         model=bound,
         reserve=None,
+        missed=None,
         provenance={
             **(coreset.provenance if whole else known),
             "column_names": list(names),

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from corebayes.build.missed import is_plain, put_right
 from corebayes.coreset import Coreset
 from corebayes.coreset.check import has_learned_rows
+from corebayes.coreset.missed import Missed
 from corebayes.coreset.sources import Source
 from corebayes.data.arrays import ArrayData, concatenated
 from corebayes.data.joined import join
 from corebayes.problem import Problem
 from corebayes.rows import Rows, open_rows
-from corebayes.types import Block, Indices, Model, WeightedPoints
+from corebayes.tangent.geometry import element_of
+from corebayes.tangent.hermite import HermiteSpace
+from corebayes.tangent.polynomial import element_at
+from corebayes.types import Array, Block, Gaussian, Indices, Model, WeightedPoints
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,8 @@ class Union:
     new: Rows | None
     sources: tuple[Source, ...]
     """Of the coresets in their order, and of the new rows."""
+    weights: Array | None = None
+    """Of the stand-ins, where what they miss has been put right."""
 
     @property
     def model(self) -> Model:
@@ -35,11 +42,37 @@ class Union:
     def stand_ins(self) -> WeightedPoints:
         """The finest rows of every coreset, numbered as in the union."""
         pieces = [coreset.finest.points for coreset in self.coresets]
+        weights = np.concatenate([piece.weights for piece in pieces])
         return WeightedPoints(
-            np.arange(sum(piece.size for piece in pieces)),
+            np.arange(weights.size),
             concatenated([Block(piece.rows.fields) for piece in pieces]),
-            np.concatenate([piece.weights for piece in pieces]),
+            weights if self.weights is None else self.weights,
         )
+
+    def seen_from(self, there: Gaussian | None) -> Union:
+        """The union with what the reserves miss put right around the posterior of all of it."""
+        model = self.model
+        if there is None or not is_plain(model):
+            return self
+        weights = [
+            put_right(model, points, missed, there).weights if missed else points.weights
+            for points, missed in self._parts
+        ]
+        return replace(self, weights=np.concatenate(weights))
+
+    def old_total(self, space: HermiteSpace) -> Array:
+        """Σ c_n f_n of all old rows, as far as it is known."""
+        parts = [element_of(space, points) for points, _ in self._parts]
+        parts += [element_at(one, space.gaussian, space.order) for _, one in self._parts if one]
+        return np.sum(parts, axis=0)
+
+    @property
+    def _parts(self) -> list[tuple[WeightedPoints, Missed | None]]:
+        """The finest rows of every coreset, and what these miss."""
+        return [
+            (coreset.finest.points, None if coreset.reserve is None else coreset.missed)
+            for coreset in self.coresets
+        ]
 
     def problem(self, **options: Any) -> Problem:
         """All rows, those of the coresets counted as often as their weights say.

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.coreset.missed import check_missed
 from corebayes.coreset.sources import check_sources
 from corebayes.models.gaussian import GaussianMean
 from corebayes.models.glm import GLM
@@ -45,8 +46,10 @@ def check_parts(coreset: Any, *, as_built: bool = False) -> None:
 
 
 def _check_reserve(coreset: Any, *, as_built: bool) -> None:
-    """The reserve is a coreset of the same rows."""
+    """The reserve is a coreset of the same rows, and what it misses a function of their
+    parameters."""
     reserve = coreset.reserve
+    check_missed(coreset.missed, coreset.model.dim)
     if reserve is None:
         return
     if not isinstance(reserve, WeightedPoints):

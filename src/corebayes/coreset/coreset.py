@@ -10,6 +10,7 @@ from typing import Any
 
 from corebayes.coreset.check import check_parts
 from corebayes.coreset.files import write_coreset
+from corebayes.coreset.missed import Missed
 from corebayes.coreset.shown import plot, to_frame, to_html
 from corebayes.coreset.sources import Source, origins_of, sources_of
 from corebayes.models.prior_table import title_of
@@ -40,6 +41,9 @@ class Coreset:
     reserve: WeightedPoints | None = field(default=None, repr=False)
     """More rows, with weights of their own, that stand for the data more finely than these: what
     `update` and `merge` go on from. None when there are no finer ones."""
+    missed: Missed | None = field(default=None, repr=False)
+    """What the reserve misses, as a polynomial, for when the posterior has moved; nothing without a
+    reserve, or where it is not known."""
 
     @property
     def data_rows(self) -> Block:
@@ -70,7 +74,7 @@ class Coreset:
         """The reserve as a coreset, or this one without a reserve."""
         if self.reserve is None:
             return self
-        return replace(self, **self.reserve._asdict(), reserve=None)
+        return replace(self, **self.reserve._asdict(), reserve=None, missed=None)
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -117,7 +121,7 @@ class Coreset:
                 f"in {path}; corebayes.to_csv(coreset, path) writes a table for other tools"
             )
         check_coreset(self, as_built=True)
-        write_coreset(self if reserve else replace(self, reserve=None), path)
+        write_coreset(self if reserve else replace(self, reserve=None, missed=None), path)
 
 
 def check_coreset(coreset: Coreset, *, as_built: bool = False) -> None:

@@ -3,10 +3,11 @@
 The table has the columns `row_id` and `weight`, then one for every feature, the target and
 whatever other numbers a row has, and `count` where rows count more than once; any tool that
 reads Parquet reads it. Rows that are only in the reserve have the weight zero, and there is a
-column `reserve_weight`. Model, trace and provenance are JSON under the key `corebayes` of the
-schema's metadata, with a SHA-256 of that JSON and of every column. Nothing in a file is ever
-executed, and a file that does not hold exactly what was written is refused. The sum has no key: it
-tells accidents, not forgeries, so what is loaded is checked like anything that a stranger wrote.
+column `reserve_weight`. Model, trace, provenance and what a reserve misses are JSON under the key
+`corebayes` of the schema's metadata, with a SHA-256 of that JSON and of every column. Nothing in a
+file is ever executed, and a file that does not hold exactly what was written is refused. The sum
+has no key: it tells accidents, not forgeries, so what is loaded is checked like anything that a
+stranger wrote.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.coreset.missed import read_missed
 from corebayes.data import layout
 from corebayes.data.footer import FOOTER_SHARE, check_pages, footer_bytes
 from corebayes.data.frames import import_pyarrow
@@ -84,6 +86,8 @@ def write_coreset(coreset: Any, path: str | os.PathLike[str]) -> None:
         "trace": coreset.trace,
         "provenance": coreset.provenance,
     }
+    if reserve_weights is not None and coreset.missed is not None:
+        content["missed"] = coreset.missed.stored()
     write_atomically(path, _to_parquet(plain_json(content, "coreset"), columns))
 
 
@@ -111,6 +115,7 @@ def read_coreset(
             "weights": points.weights,
             "rows": points.rows,
             "reserve": reserve,
+            "missed": read_missed(content.get("missed")),
             "model": model,
             "num_rows": content["num_rows"],
             "total_count": content["total_count"],

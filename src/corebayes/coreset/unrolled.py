@@ -62,4 +62,5 @@ def _of_rows(coreset: Coreset, num_rows: int, total_count: float | None) -> Core
         num_rows=num_rows,
         total_count=float(num_rows if total_count is None else total_count),
         reserve=None,
+        missed=None,
     )

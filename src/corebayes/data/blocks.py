@@ -136,8 +136,7 @@ def is_blocks(source: Any) -> bool:
 def count(block: Block, tally: Tally) -> None:
     """A block that came, as float64."""
     tally.rows += len(block)
-    counts = 0 if block.counts is None else block.counts.nbytes
-    tally.num_bytes += counts + sum(values.nbytes for values in block.fields.values())
+    tally.num_bytes += block.num_bytes
 
 
 def open_blocks(source: Any, enter: Enter, tally: Tally) -> BlockSource:

@@ -2,7 +2,7 @@
 
 Columns are found by name in every file, and which columns are read in which order is decided once,
 when the data is opened. Of a shard a few columns are decoded at a time; where it is too large for
-memory all columns of a part of its rows. A file is never in memory as a whole.
+memory all columns of a part of its rows.
 """
 
 from __future__ import annotations
@@ -91,6 +91,15 @@ class ParquetSource:
         whole = self.lengths[shard] * 8 * len(self._columns) <= WHOLE_BYTES
         read = self._whole if whole else self._by_parts
         return self._decoded(shard, read, positions, tally, complete=whole or positions is None)
+
+    @property
+    def packed_bytes(self) -> int:
+        """What the files take where they are."""
+        return sum(piece.file.size for piece in self.pieces)
+
+    def check(self, shard: int) -> None:
+        """An error when the shard's file has changed."""
+        self.pieces[self._groups[shard][0]].file.check()
 
     def batches(
         self, shard: int, positions: Indices | None, tally: Tally

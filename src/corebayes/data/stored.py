@@ -24,6 +24,8 @@ from corebayes.data.arrays import (
     row_bytes,
     usable,
 )
+from corebayes.data.decoded import Decoded
+from corebayes.data.limits import USUAL_RATIO
 from corebayes.data.table import Tally
 from corebayes.types import Array, Block, Indices
 
@@ -83,6 +85,7 @@ class StoredData:
     dropped: Indices = field(default_factory=no_rows)
     """Sorted numbers of rows left out for a NaN or infinite value. They keep their numbers,
     count zero times, and read as zero where the bad value was."""
+    decoded: Decoded = field(default_factory=Decoded, repr=False)
 
     @property
     def num_rows(self) -> int:
@@ -162,7 +165,7 @@ class StoredData:
             begin, end = self.shards[shard]
             if rows is None and start <= begin and end <= stop:
                 # Not all numbers at once: files may claim to have any number of rows.
-                for part in self.source.parts(shard, None, tally):
+                for part in self._shard(shard, None, tally):
                     these = np.arange(begin, begin + len(part))
                     begin += len(part)
                     yield these, self._usable(part, these)
@@ -174,10 +177,30 @@ class StoredData:
                 continue
             whole = numbers.size == end - begin
             done = 0
-            for part in self.source.parts(shard, None if whole else numbers - begin, tally):
+            for part in self._shard(shard, None if whole else numbers - begin, tally):
                 these = numbers[done : done + len(part)]
                 done += len(part)
                 yield these, self._usable(part, these)
+
+    def _shard(self, shard: int, positions: Indices | None, tally: Tally) -> Iterator[Block]:
+        """Its parts, from memory if it was kept."""
+        source: Any = self.source
+        if positions is None and not tally.keep:
+            self.decoded.forget()
+        kept = self.decoded.get(shard)
+        if kept is not None:
+            source.check(shard)
+            return chosen(iter(kept), positions)
+        parts = source.parts(shard, positions, tally)
+        keep = positions is None and tally.keep and self._may_stay
+        return self.decoded.keeping(shard, parts) if keep else parts
+
+    @cached_property
+    def _may_stay(self) -> bool:
+        """Whether decoded shards may stay in memory: not those of a source that cannot tell a
+        change without reading, and not what next to nothing unpacks to."""
+        packed = getattr(self.source, "packed_bytes", 0)
+        return row_bytes(self.template) * self.num_rows <= USUAL_RATIO * packed
 
     def without(self, bad: Indices) -> StoredData:
         return replace(self, dropped=bad)

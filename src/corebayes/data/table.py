@@ -15,6 +15,8 @@ class Tally:
 
     rows: int = 0
     num_bytes: int = 0
+    keep: bool = False
+    """Whether shards may stay in memory once they are decoded."""
 
 
 class Table(Protocol):

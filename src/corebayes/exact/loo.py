@@ -25,8 +25,8 @@ from corebayes.extras import import_extra
 from corebayes.samplers.convergence import mean_ess
 from corebayes.samplers.pareto import smooth, tail_length
 from corebayes.scan.every_row import joined
-from corebayes.scan.passes import Executor, rows_of_width
-from corebayes.scan.query import BadPotentialError
+from corebayes.scan.passes import Executor
+from corebayes.scan.query import BadPotentialError, OfWidth
 from corebayes.types import Array, Block, Indices, Model
 
 
@@ -44,7 +44,7 @@ class Elpd(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LeaveOneOut:
+class LeaveOneOut(OfWidth):
     """PSIS-LOO of every row at draws (S, d) of π. Cost: N·S potentials and as many comparisons."""
 
     model: Model
@@ -56,10 +56,6 @@ class LeaveOneOut:
     @property
     def width(self) -> int:
         return len(self.draws)
-
-    @property
-    def block_rows(self) -> int:
-        return rows_of_width(self.width)
 
     def answer(self, block: Block, numbers: Indices) -> Elpd:
         values = self.model.potentials(self.draws, block)

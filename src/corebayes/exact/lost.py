@@ -50,10 +50,11 @@ def searched(rng: Rng, coreset: Coreset, rows: Rows) -> Found | None:
     if model.log_concave or is_structured(model):
         return None
     found = search(rng, coreset, rows)
-    if found.annealed is None:
+    unseen = found.unseen(model)
+    if unseen is not None:
         warnings.warn(
-            f"modes of this model of {model.dim} parameters, which is not known to be log-concave, "
-            "were looked for from a few places only: draws are of those that the coreset has",
+            "draws are of the modes that the coreset has, and no search can tell that there is no "
+            f"other, since {unseen}",
             UserWarning,
             stacklevel=5,
         )

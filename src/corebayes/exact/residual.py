@@ -13,8 +13,7 @@ import numpy as np
 
 from corebayes.coreset import Coreset
 from corebayes.rows import Rows
-from corebayes.scan.passes import rows_of_width
-from corebayes.scan.query import BadPotentialError
+from corebayes.scan.query import BadPotentialError, OfWidth
 from corebayes.types import Array, Block, Indices, Model
 
 # Draws of one pass. A block has at least 64 rows, so these are blocks of 17 MB.
@@ -30,7 +29,7 @@ class Heights(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LogLikelihoods:
+class LogLikelihoods(OfWidth):
     """The log-likelihood of all rows at draws (S, d). Cost: N·(S + 1) potentials.
 
     What is not a finite number at a draw, but is at the anchor, makes that draw's sum so too.
@@ -43,10 +42,6 @@ class LogLikelihoods:
     @property
     def width(self) -> int:
         return len(self.draws) + 1
-
-    @property
-    def block_rows(self) -> int:
-        return rows_of_width(self.width)
 
     def answer(self, block: Block, numbers: Indices) -> Heights:
         # The anchor comes with the others: a model may compare rows with the middle of the draws.

@@ -68,6 +68,13 @@ class DesignSource:
         width = len(self.column_names) + len(self.files.roles.features) + 2
         return COPIES_OF_A_PART * 8 * width * min(PART_ROWS, max(self.lengths))
 
+    @property
+    def packed_bytes(self) -> int:
+        return self.files.packed_bytes
+
+    def check(self, shard: int) -> None:
+        self.files.check(shard)
+
     def parts(self, shard: int, positions: Indices | None, tally: Tally) -> Iterator[Block]:
         first = sum(self.lengths[:shard])
         for picked, table in self.files.batches(shard, positions, tally):
@@ -131,7 +138,7 @@ def look_at_files(formula: str, source: Any, *, counts: str | None, missing: str
     nodes = [parsed.target, *parsed.beside.values(), *factors_in(parsed).values()]
     groups, tally = [part.columns for part in parsed.groups], Tally()
     batches = partial(_columns, files, parsed.columns, tally)
-    seen = Streamed(batches, nodes, groups, drops=drops, packed=_packed(files))
+    seen = Streamed(batches, nodes, groups, drops=drops, packed=files.packed_bytes)
     design = designed(formula, parsed, seen, drops=drops)
     made = DesignSource(files=files, made=design, stand_in=_stand_in(design, seen))
     return LookedAt(StoredData(source=made), design, seen.gaps, tally)
@@ -146,14 +153,10 @@ def design_files(design: Design, source: Any, *, counts: Any) -> LookedAt:
     if design.drops:
         names = design.needs
         batches = partial(_columns, files, names, tally)
-        seen = Streamed(batches, [], [], drops=True, packed=_packed(files))
+        seen = Streamed(batches, [], [], drops=True, packed=files.packed_bytes)
         stand_in, gaps = _stand_in(design, seen), seen.gaps
     made = DesignSource(files=files, made=design, stand_in=stand_in)
     return LookedAt(StoredData(source=made, counts=given), design, gaps, tally)
-
-
-def _packed(files: ParquetSource) -> int:
-    return sum(piece.file.size for piece in files.pieces)
 
 
 def _stand_in(design: Design, seen: Streamed) -> Block | None:

@@ -37,10 +37,6 @@ class Averages(NamedTuple):
 class CoefficientPrior(ABC):
     """The prior of one real number."""
 
-    @property
-    def is_proper(self) -> bool:
-        return True
-
     @abstractmethod
     def log_density(self, values: Array) -> Array:
         """log p, normalised where it is proper, entry by entry."""
@@ -113,8 +109,8 @@ class StudentT(CoefficientPrior):
 class DoubleExponential(CoefficientPrior):
     """Density e^{−|b − mean|/scale} / (2 scale): the Laplace distribution, whose mode is the lasso.
 
-    (`Laplace` is a sampler here.) Its corner is smoothed by nothing but the posterior: averages
-    under a Gaussian have closed forms.
+    `Laplace(mean, scale)` is the same; Laplace() without them is a sampler. Its corner is smoothed
+    by nothing but the posterior: averages under a Gaussian have closed forms.
     """
 
     mean: float = 0.0
@@ -155,10 +151,6 @@ class DoubleExponential(CoefficientPrior):
 @dataclass(frozen=True)
 class Flat(CoefficientPrior):
     """The same density everywhere: improper, so the rows must know the coefficient."""
-
-    @property
-    def is_proper(self) -> bool:
-        return False
 
     def log_density(self, values: Array) -> Array:
         return np.zeros_like(values)

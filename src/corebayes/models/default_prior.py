@@ -15,6 +15,7 @@ count as if sd(x) were their size, or one.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, cast
@@ -33,6 +34,8 @@ WIDTH = 2.5
 SMALLEST, LARGEST = 1e-90, 1e90
 LARGEST_MEAN = 1e60
 INTERCEPTS = ("Intercept", "intercept")
+# Of a term in the name of a coefficient: sex[T.m].
+LEVEL = re.compile(r"\[[^\]]*\]")
 
 
 class Scaled(Protocol):
@@ -149,8 +152,8 @@ def by_name(
     """The given priors under the names that the coefficients have; anything but a mapping as it is.
 
     What is called "Intercept" or "intercept" is the same; the name of one of the `columns` stands
-    for its coefficients in all predictors; `constants` are left out. An error names the nearest for
-    a wrong name.
+    for its coefficients in all predictors, that of a term, "sex" of sex[T.m], for all its levels;
+    `constants` are left out. An error names the nearest for a wrong name.
     """
     if not isinstance(given, Mapping):
         return given
@@ -161,10 +164,11 @@ def by_name(
         found = name
         if name in INTERCEPTS and name not in (*names, *columns):
             found = next((own for own in INTERCEPTS if own in (*names, *columns)), name)
-        places = (
-            [found] if found in names else [own for own in names if own.startswith(f"{found}[")]
-        )
-        if found not in (*names, *columns) or not places:
+        places = [found] if found in names else []
+        if not places and found in columns:
+            places = [own for own in names if own.startswith(f"{found}[")]
+        places = places or [own for own in names if LEVEL.sub("", own) == found]
+        if not places:
             _refuse_name(name, [*names, *constants])
         if isinstance(prior, ScalePrior):
             raise TypeError(
@@ -177,6 +181,6 @@ def by_name(
 
 def _refuse_name(name: str, names: Sequence[str]) -> None:
     near = difflib.get_close_matches(str(name), names, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = f"did you mean {near[0]!r}? The " if near else "the "
     shown = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
-    raise ValueError(f"prior names {name!r}, which is no parameter; {hint}Parameters are {shown}")
+    raise ValueError(f"prior names {name!r}, which is no parameter; {hint}parameters are {shown}")

@@ -17,7 +17,7 @@ from corebayes.types import Array, Block, Data, Indices
 # More different numbers are no categories.
 MOST_KINDS = 1000
 # Numbers of a block that stay in a core's cache, and rows beyond which calls cost nothing.
-BLOCK_VALUES, MOST_ROWS = 200_000, 16_384
+BLOCK_VALUES, MOST_ROWS = 100_000, 16_384
 
 
 class Regression(Protocol):
@@ -159,16 +159,20 @@ class Targets:
         apart: Any = getattr(self.model, "offset", None)
         # A family has the name of its column there.
         offset: Any = apart(block) if callable(apart) else None
+        # A column of the design is a row here: what is added up stands side by side.
+        values = scratch("columns of a block", (design.shape[1] + 2, len(block)))
+        values[:-2], values[-1] = design.T, 0.0 if offset is None else offset
         # A feature too large to square says nothing about rank: see describe_deficiency.
         with np.errstate(over="ignore", invalid="ignore"):
-            both = scratch("both", (len(block), design.shape[1] + 1 if self.rank else 0))
-            if self.rank:
-                both[:, :-1], both[:, -1] = design, target if offset is None else target - offset
-            gram = both.T @ both
+            values[-2] = target - values[-1]
+            both = values[:-1] if self.rank else values[:0]
+            # One column too many: a plain product of matrices is quicker here than a symmetric one.
+            gram = (both @ values.T)[:, : len(both)]
+        values[-2] = target
         targets, first = _first_different(block.y)
         bad = self._bad(block.y, numbers, np.inf) or self._bad_column(block, numbers)
         kinds = np.empty(0) if bad else _few(self.model.survey_of(block))
-        moments = Moments.of(design, target, offset, block.counts)
+        moments = Moments.of(values, block.counts)
         lowest = float(block.y.min(initial=np.inf))
         return Seen(bad, lowest, targets, numbers[first], gram, moments, kinds)
 

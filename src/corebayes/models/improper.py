@@ -5,7 +5,8 @@ coefficients leaves every likelihood as it is, or raises it for ever:
 
     x_nᵀδ = 0 for all rows (dependent columns), or
     x_nᵀδ ≥ 0 where ℓ_n stays bounded as η grows, ≤ 0 where it does as η falls, = 0 elsewhere
-    (separation: Albert and Anderson 1984, for any family).
+    (separation: Albert and Anderson 1984, for any family; of categories (x_nᵀδ)_y ≥ (x_nᵀδ)_k
+    for the own category y and every other k).
 
 The second is a linear programme. It is solved for some rows, its direction held against all, and
 rows that contradict it are added, until there is no direction or no row contradicts.
@@ -60,11 +61,11 @@ def _check_flat(model: Any, data: Data, seen: Seen, flat: list[int]) -> None:
                 f"the prior of {_listed(own, names)} is flat and {problem}: the posterior does not "
                 f"exist; {REMEDY}"
             )
-    family = model.family
-    if family.location_family or len(family.linear) > 1 or not hasattr(family, "derivatives"):
+    if model.family.location_family:
         return
-    deviations = seen.moments.deviations[flat]
-    units = np.where(deviations > 0.0, deviations, np.abs(seen.moments.mean[flat]))
+    columns = np.array(flat) % width
+    deviations = seen.moments.deviations[columns]
+    units = np.where(deviations > 0.0, deviations, np.abs(seen.moments.mean[columns]))
     direction = _separating(model, data, np.array(flat), units)
     if direction is not None:
         involved = [place for place, share in zip(flat, direction, strict=True) if share]
@@ -79,17 +80,17 @@ def _separating(model: Any, data: Data, flat: Indices, units: Array) -> Array | 
     rng = np.random.default_rng(0)
     chosen = data.some(rng, min(FIRST_ROWS, data.num_rows))
     for _ in range(MOST_ROUNDS):
-        direction = _programme(*_sides(model, data, chosen, flat, units))
+        direction = _programme(*_sides(model, data, chosen, flat, units)[1:])
         if direction is None:
             return None
         against = list[Indices]()
         for first in range(0, data.num_rows, AT_ONCE):
             numbers = np.arange(first, min(first + AT_ONCE, data.num_rows), dtype=np.int64)
-            X, up, down = _sides(model, data, numbers, flat, units)
+            whose, X, up, down = _sides(model, data, numbers, flat, units)
             slope = X @ direction
             wrong = ((slope < -1e-7) & ~down) | ((slope > 1e-7) & ~up)
-            against.append(numbers[np.flatnonzero(wrong)])
-        found = np.concatenate(against)
+            against.append(whose[np.flatnonzero(wrong)])
+        found = np.unique(np.concatenate(against))
         if not found.size:
             return direction
         some = rng.choice(found, min(MORE_ROWS, found.size), replace=False)
@@ -99,21 +100,57 @@ def _separating(model: Any, data: Data, flat: Indices, units: Array) -> Array | 
 
 def _sides(
     model: Any, data: Data, numbers: Indices, flat: Indices, units: Array
-) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
-    """The flat columns of rows, and whether ℓ stays bounded as η grows and as it falls."""
-    block = data.take(numbers)
-    family, y = model.family, model.family.target(block)
-    (above,) = family.derivatives(np.full(len(block), FAR), y, 1)
-    (below,) = family.derivatives(np.full(len(block), -FAR), y, 1)
-    passed = block.multiplicity() == 0.0
-    X = model.fixed_design(block)[:, flat] / units
-    return X, (above > -SLOPE_OF_NONE) | passed, (below < SLOPE_OF_NONE) | passed
+) -> tuple[Indices, Array, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Row numbers, their flat columns, and whether ℓ stays bounded as η grows and as it falls."""
+    block, family = data.take(numbers), model.family
+    row, passed = model.row(block), block.multiplicity() == 0.0
+    X = model.fixed_design(block)
+    if len(family.linear) > 1:
+        numbers, passed, differences = _above_others(family, row, numbers, passed, X)
+        return numbers, differences[:, flat] / units, np.ones_like(passed), passed
+    learned = {one.name: one.prior.mode for one in model.constants}
+    constants = [
+        np.full((1, 1), learned[one.name]) if one.name in learned else model.known_constants[place]
+        for place, one in enumerate(family.learnable)
+    ]
+
+    def rises(eta: float, further: float) -> Array:
+        at = (np.full((len(block), 1), place) for place in (eta, further))
+        first, second = (family.log_likelihood([one, *constants], row) for one in at)
+        return np.asarray(second - first).ravel()
+
+    with np.errstate(all="ignore"):
+        up = rises(FAR, FAR + 1.0) > -SLOPE_OF_NONE
+        down = rises(-FAR, -FAR - 1.0) > -SLOPE_OF_NONE
+    return numbers, X[:, flat] / units, up | passed, down | passed
+
+
+def _above_others(
+    family: Any, row: Any, numbers: Indices, passed: NDArray[np.bool_], X: Array
+) -> tuple[Indices, NDArray[np.bool_], Array]:
+    """For every row and every other category: η of its own less that one's, as a row of all
+    coefficients (the first category has none)."""
+    number, (rows, width) = len(family.linear) + 1, X.shape
+    codes = family.codes({"y": row["y"].ravel()})
+    own = np.eye(number)[codes]
+    differences = own[:, None, :] - np.eye(number)[None]
+    others = np.flatnonzero(np.arange(number) != codes[:, None])
+    kept = differences.reshape(-1, number)[others, 1:]
+    wide = kept[:, :, None] * np.repeat(X, number - 1, axis=0)[:, None, :]
+    stacked = wide.reshape(rows * (number - 1), (number - 1) * width)
+    return np.repeat(numbers, number - 1), np.repeat(passed, number - 1), stacked
 
 
 def _programme(X: Array, up: NDArray[np.bool_], down: NDArray[np.bool_]) -> Array | None:
     """max Σ |x_nᵀδ| over directions in a box that no row is against; None where that is zero."""
     from scipy.optimize import linprog
 
+    bound = X[~(up & down)]
+    values, vectors = np.linalg.eigh(bound.T @ bound)
+    if values[0] <= 1e-12 * max(values[-1], 1.0):
+        # Rows that mind have nothing to say of it.
+        largest = np.abs(vectors[:, 0]).max()
+        return np.where(np.abs(vectors[:, 0]) > 1e-5 * largest, vectors[:, 0] / largest, 0.0)
     one_way = up != down
     signed = np.where(up & ~down, 1.0, -1.0)[one_way, None] * X[one_way]
     fixed = X[~up & ~down]

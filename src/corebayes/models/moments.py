@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corebayes.models.special import scratch
 from corebayes.types import Array
 
 
@@ -28,12 +27,9 @@ class Moments(NamedTuple):
     highest: Array
 
     @classmethod
-    def of(cls, design: Array, y: Array, offset: Array | None, counts: Array | None) -> Moments:
-        """Cost: 3·n·d flops."""
-        num_rows, width = len(y), design.shape[1] + 2
-        # A column of the design is a row here: what is reduced stands side by side.
-        values = scratch("moments", (width, num_rows))
-        values[:-2], values[-2], values[-1] = design.T, y, 0.0 if offset is None else offset
+    def of(cls, values: Array, counts: Array | None) -> Moments:
+        """Of the columns (d + 2, n) of rows, which are overwritten. Cost: 3·n·d flops."""
+        width, num_rows = values.shape
         if not num_rows:
             nothing = np.zeros(width)
             return cls(0.0, nothing, nothing, np.full(width, np.inf), np.full(width, -np.inf))

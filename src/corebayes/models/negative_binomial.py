@@ -106,11 +106,7 @@ class NegativeBinomialRegression(GLM):
         return first, second, second * (rest - sigma)
 
     def log_base_of(self, y: Array) -> Array:
-        from scipy.special import betaln
-
-        r = 1.0 / self.dispersion
-        # log Γ(y + r) / (Γ(r) y!), in the form that does not cancel for large r
-        return -np.asarray(betaln(r, y + 1.0), dtype=np.float64) - np.log(y + r)
+        return _log_ways(y, np.array(1.0 / self.dispersion))
 
     @property
     def jet_kernels(self) -> Kernels:
@@ -122,11 +118,14 @@ class NegativeBinomialRegression(GLM):
         return np.stack([row["y"], np.asarray(gammaln(row["y"] + 1.0), dtype=np.float64)])
 
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
-        from scipy.special import betaln
-
         (eta, u), y = at, row["y"]
         r, x = np.exp(-u), eta + u
-        base = -np.asarray(betaln(r, y + 1.0), dtype=np.float64) - np.log(y + r)
+        if y.shape == (y.size, 1) and r.shape[0] == 1:
+            # Counts repeat: what costs most is computed once for each that there is.
+            counts, places = np.unique(y, return_inverse=True)
+            base = _log_ways(counts[:, None], r)[places.ravel()]
+        else:
+            base = _log_ways(y, r)
         return y * x - (y + r) * np.logaddexp(0.0, x) + base
 
     def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
@@ -160,6 +159,13 @@ class NegativeBinomialRegression(GLM):
 
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return not_counts(y), "counts must be 0, 1, 2, …"
+
+
+def _log_ways(y: Array, r: Array) -> Array:
+    """log Γ(y + r) / (Γ(r) y!), in the form that does not cancel for large r."""
+    from scipy.special import betaln
+
+    return -np.asarray(betaln(r, y + 1.0), dtype=np.float64) - np.log(y + r)
 
 
 def negative_binomial_kernel(

@@ -9,7 +9,7 @@ from typing import Any
 from corebayes.data import frames
 from corebayes.data.arrays import ArrayData
 from corebayes.data.parquet_files import is_parquet, parquet_batches
-from corebayes.formula.columns import complete, read
+from corebayes.formula.columns import find_missing, read
 from corebayes.formula.design import Design
 from corebayes.formula.groups import NewLevels
 from corebayes.rows import Rows, open_rows
@@ -82,7 +82,13 @@ def _by_design(source: Any, design: Design) -> NewRows:
     new = {name: NewLevels(group) for name, group in groups}
 
     def matrix(table: Any) -> ArrayData:
-        columns = complete(read(table, design.needs_of_rows), drops=False)[0]
+        columns = read(table, design.needs_of_rows)
+        gaps = find_missing(columns)
+        if gaps is not None:
+            raise ValueError(
+                f"{gaps.words()}: nothing can be predicted there; fill these values, or leave the "
+                "rows out of the new ones"
+            )
         X = design.apply(columns, new)
         return ArrayData(fields={"X": X}, column_names=design.column_names)
 

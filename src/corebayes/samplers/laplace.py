@@ -16,6 +16,7 @@ from numpy.random import Generator
 
 from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
+from corebayes.models.coefficient_prior import DoubleExponential
 from corebayes.rows import open_rows
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.newton import newton
@@ -33,6 +34,7 @@ class Laplace:
     """Draws of the Laplace approximation of π_w. Cost: M·d² + d³ a Newton step, two when warm.
 
     `tolerance` is on the squared distance to the mode, in posterior standard deviations.
+    The same name is that of a distribution: Laplace(mean, scale) is the prior `DoubleExponential`.
     """
 
     tolerance: float = 1e-8
@@ -40,6 +42,11 @@ class Laplace:
     matched: bool = False
     """Whether draws have exactly the mean and covariance of the fit: less noise in what is derived
     from them, but then they are not independent."""
+
+    def __new__(cls, *prior: float, **fields: Any) -> Any:
+        if prior or fields.keys() & {"mean", "scale"}:
+            return DoubleExponential(*prior, **fields)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         check_fields(self, tolerance=0.0)

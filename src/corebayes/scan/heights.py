@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corebayes.scan.passes import rows_of_width
+from corebayes.scan.query import OfWidth
 from corebayes.types import Array, Block, Indices, Model
 
 
 @dataclass(frozen=True)
-class Heights:
+class Heights(OfWidth):
     """Σ_n c_n (f_n(θ_s) − f_n(θ_0)) for all draws. Cost: N·S potentials.
 
     A draw where a row has no finite log-likelihood gets −∞ and spoils no other.
@@ -24,10 +24,6 @@ class Heights:
     @property
     def width(self) -> int:
         return len(self.draws)
-
-    @property
-    def block_rows(self) -> int:
-        return rows_of_width(self.width)
 
     def answer(self, block: Block, numbers: Indices) -> Array:
         with np.errstate(all="ignore"):

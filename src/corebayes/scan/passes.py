@@ -72,10 +72,12 @@ class Pass:
     query: Query[Any]
     data: Table
     block_rows: int
+    keep: bool = False
+    """Whether what is decoded may stay in memory."""
 
     def __call__(self, shard: Shard, stopped: Callable[[], bool] = lambda: False) -> Answered:
         """Read one shard and fold the answers of its blocks; no answer when it is stopped."""
-        result, tally = None, Tally()
+        result, tally = None, Tally(keep=self.keep)
         for numbers, part in self.data.parts(*shard, tally):
             for first in range(0, len(part), self.block_rows):
                 if stopped():

@@ -38,7 +38,7 @@ def scan(
     """
     shards = _shards(data, rows)
     block_rows = query.block_rows if budget is None else budget.block_rows(query, data)
-    work = Pass(query, data, block_rows)
+    work = Pass(query, data, block_rows, keep=budget is None)
     log = log or Forgetful()
     result, done = log.recall(work, shards)
     # One small shard is the inner loop of every weight update: no executor, no overhead.

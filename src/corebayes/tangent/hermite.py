@@ -44,8 +44,8 @@ KNOWN = 3
 # From this order on what is not seen does not count: of rare rows it would be said to be too much.
 UNSEEN = 3
 # Up to this spread of η so many nodes give E f within 1e-9: the error is that of a polynomial of
-# twice their degree, s⁶/120 and s¹²/665,280 of the sixth and twelfth derivative.
-NARROW = ((0.1, 3), (0.5, 6))
+# twice their degree, s⁴/12, s⁶/120 and s¹²/665,280 of the fourth, sixth and twelfth derivative.
+NARROW = ((0.01, 2), (0.1, 3), (0.5, 6))
 
 
 @dataclass(frozen=True)
@@ -69,23 +69,27 @@ class HermiteSpace(RidgeAlgebra):
     def embed(self, block: Block, *, reuse: bool = False) -> Ridges:
         """Cost: n·d² flops and n·num_nodes derivatives."""
         design, target = self.model.design(block), self.model.target(block)
-        parts = [self._ridges(design[part], target[part])[0] for part in self._parts(len(block))]
-        if len(parts) == 1:
-            return parts[0]
-        return Ridges(*(np.concatenate(entries) for entries in zip(*parts, strict=True)))
+        ridges = Ridges(np.empty(design.shape), np.empty((len(design), self.order)))
+        for part in self._parts(len(block)):
+            made, _ = self._ridges(design[part], target[part])
+            ridges.beta[part], ridges.coefficients[part] = made
+        return ridges
 
-    def _ridges(
-        self, design: Array, target: Array, out: Array | None = None
-    ) -> tuple[Ridges, Array]:
-        """The rows' polynomials, β in `out` if it is given, and E f_n."""
-        beta = np.matmul(design, self.factor, out=out)
-        spread = np.sqrt(np.vecdot(beta, beta))
+    def _ridges(self, design: Array, target: Array) -> tuple[Ridges, Array]:
+        """The rows' polynomials, β valid until the next call, and E f_n.
+
+        Entries of many rows stand side by side, (d, n): loops over them are long.
+        """
+        # A new array for every block would cost more than what is computed there.
+        columns = scratch("beta", design.shape[::-1])
+        beta = np.matmul(self.factor.T, design.T, out=columns).T
+        spread = np.sqrt(np.einsum("in,in->n", columns, columns))
         centre = design @ self.location
         tiers = self._tiers(spread)
         if len(tiers) == 1:
             coefficients, means = self._integrals(centre, spread, target, tiers[0][1])
             return Ridges(beta, coefficients), means
-        coefficients, means = np.empty((len(design), self.order)), np.empty(len(design))
+        coefficients, means = np.empty((self.order, len(design))).T, np.empty(len(design))
         for rows, rule in tiers:
             parts = self._integrals(centre[rows], spread[rows], target[rows], rule)
             coefficients[rows], means[rows] = parts
@@ -117,30 +121,30 @@ class HermiteSpace(RidgeAlgebra):
         self, centre: Array, spread: Array, target: Array, rule: Rule
     ) -> tuple[Array, Array]:
         """c_{n,k} (n, order) and E f_n. Cost: n·num_nodes derivatives and potentials."""
-        # η = centre + spread·node of every row, as one product of matrices.
-        line = scratch("line", (centre.size, 2))
-        line[:, 0], line[:, 1] = centre, spread
-        predictor = line @ np.stack([np.ones_like(rule.nodes), rule.nodes])
+        # η = centre + spread·node of every row
+        predictor = scratch("predictor", (rule.nodes.size, centre.size))
+        np.multiply(rule.nodes[:, None], spread, out=predictor)
+        predictor += centre
+        predictor = predictor.T
         known = min(self.order, KNOWN)
         derivatives = self.model.derivatives(predictor, target[:, None], known)
         # c_k = E[∂^k f / ∂η^k]
-        coefficients = np.empty((centre.size, self.order))
+        coefficients = np.empty((self.order, centre.size))
         for degree, values in enumerate(derivatives):
-            coefficients[:, degree] = values @ rule.weights
+            coefficients[degree] = values @ rule.weights
         # Beyond the derivatives at hand by parts: c_{k+j} = E[∂^k f / ∂η^k He_j(z)] / ‖β‖^j
         inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0.0)
         for more in range(1, self.order - known + 1):
             weights = rule.weights * hermite_e.hermeval(rule.nodes, [0.0] * more + [1.0])
-            coefficients[:, known + more - 1] = (derivatives[-1] @ weights) * inverse**more
+            coefficients[known + more - 1] = (derivatives[-1] @ weights) * inverse**more
         potentials = self.model.log_density(predictor, target[:, None], predictor)
-        return coefficients, potentials @ rule.weights
+        return coefficients.T, potentials @ rule.weights
 
     def total(self, block: Block) -> Total:
         """Cost: n·d^order flops, and n derivatives and potentials for each node."""
         counts = block.multiplicity()
         design, target = self.model.design(block), self.model.target(block)
-        # A new array for every block would cost more than what is computed there.
-        ridges, means = self._ridges(design, target, scratch("beta", design.shape))
+        ridges, means = self._ridges(design, target)
         return Total(self.combine(ridges, counts), float(counts @ means))
 
     def newton(self, total: Total, share: float = 1.0) -> tuple[Gaussian, float]:

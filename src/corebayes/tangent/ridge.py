@@ -11,10 +11,10 @@ through β (n, d) and c (n, order).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from math import factorial
+from itertools import combinations_with_replacement
+from math import comb, factorial
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +42,17 @@ class RidgeAlgebra:
 
     @property
     def width(self) -> int:
-        return self.dim ** max(self.order - 1, 1)
+        """Numbers of a row at once: its powers, or its monomials, weighted and not."""
+        if self.order <= 3:
+            return self.dim ** max(self.order - 1, 1)
+        half = (self.order + 1) // 2
+        return 2 * comb(self.dim + half - 1, half)
+
+    @property
+    def sums(self) -> int:
+        """Products of a row that the sum of the highest degree adds up."""
+        low, high = self.order // 2, (self.order + 1) // 2
+        return comb(self.dim + low - 1, low) * comb(self.dim + high - 1, high)
 
     def _parts(self, num_rows: int) -> list[slice]:
         """Rows at a time, so that their powers take no more memory than those of a pass."""
@@ -53,7 +63,7 @@ class RidgeAlgebra:
         return Ridges(vectors.beta[positions], vectors.coefficients[positions])
 
     def combine(self, vectors: Ridges, weights: Array) -> Array:
-        """Σ_n w_n g_n. Cost: n·d^order flops, as one product of matrices for each degree."""
+        """Σ_n w_n g_n. Cost: n·d^order flops at most, a product of matrices for each degree."""
         parts = self._parts(len(weights))
         total = self._combined(self.take(vectors, parts[0]), weights[parts[0]])
         for part in parts[1:]:
@@ -62,16 +72,23 @@ class RidgeAlgebra:
 
     def _combined(self, vectors: Ridges, weights: Array) -> Array:
         beta, coefficients = vectors
-        scaled = coefficients * weights[:, None]
-        parts = [scaled[:, 0] @ beta]
-        weighted = scratch("weighted", beta.shape)
-        if self.order == 3:
-            squares = beta.T @ np.multiply(beta, scaled[:, 1:2], out=weighted)
-            cubes = _cubes(beta, scaled[:, 2])
-            return np.concatenate([*parts, squares.ravel() / ROOT_2, cubes.ravel() / ROOT_6])
-        for degree, power in self._powers(beta):
-            part = power.T @ np.multiply(beta, scaled[:, degree - 1 : degree], out=weighted)
-            parts.append(part.ravel() / np.sqrt(factorial(degree)))
+        scaled, columns = coefficients.T * weights, beta.T
+        if not columns.flags.c_contiguous:
+            columns = scratch("columns", columns.shape)
+            np.copyto(columns, beta.T)
+        parts = [columns @ scaled[0]]
+        if self.order == 1:
+            return parts[0]
+        weighted = scratch("weighted", columns.shape)
+        squares = np.multiply(columns, scaled[1], out=weighted) @ columns.T
+        parts.append(squares.ravel() / ROOT_2)
+        if self.order >= 3:
+            parts.append(_cubes(columns, scaled[2], weighted).ravel() / ROOT_6)
+        if self.order >= 4:
+            monomials = _monomials(beta, (self.order + 1) // 2)
+            for degree in range(4, self.order + 1):
+                sums = _power_sums(monomials, scaled[degree - 1], degree)
+                parts.append(sums / np.sqrt(factorial(degree)))
         return np.concatenate(parts)
 
     def project(self, vectors: Ridges, element: Array) -> Array:
@@ -83,8 +100,9 @@ class RidgeAlgebra:
         beta, coefficients = vectors
         parts = self._split(element)
         result = coefficients[:, 0] * (beta @ parts[0])
-        for degree, power in self._powers(beta):
-            form = np.einsum("ni,ni->n", power @ parts[degree - 1].reshape(-1, self.dim), beta)
+        monomials = _monomials(beta, (self.order + 1) // 2)
+        for degree in range(2, self.order + 1):
+            form = _forms_of(monomials, parts[degree - 1], degree)
             result += coefficients[:, degree - 1] * form / np.sqrt(factorial(degree))
         return result
 
@@ -149,26 +167,17 @@ class RidgeAlgebra:
             forms[3, 0] = np.diag(forms[2, 1])[:, None]
         return forms | {(q, p): values.T for (p, q), values in forms.items()}
 
-    def _powers(self, beta: Array) -> Iterator[tuple[int, Array]]:
-        """The degrees k from 2 on, each with β_n^{⊗(k−1)} of every row, (n, d^(k−1))."""
-        power = beta
-        for degree in range(2, self.order + 1):
-            yield degree, power
-            if degree < self.order:
-                power = (power[:, :, None] * beta[:, None, :]).reshape(-1, self.dim**degree)
-
     def _split(self, element: Array) -> list[Array]:
         """The parts of each degree."""
         lengths = [self.dim**degree for degree in range(1, self.order)]
         return np.split(element, np.cumsum(lengths))
 
 
-def _cubes(beta: Array, weights: Array) -> Array:
+def _cubes(columns: Array, weights: Array, weighted: Array) -> Array:
     """Σ_n w_n β_n ⊗ β_n ⊗ β_n, (d, d, d), with the rows along the last axis: those sums whose first
     index is the smallest, a product of matrices for each, stand for the others."""
-    dim, columns = beta.shape[1], scratch("columns", beta.T.shape)
-    weighted, sums = scratch("cubes", columns.shape), np.empty((dim, dim, dim))
-    np.copyto(columns, beta.T)
+    dim = len(columns)
+    sums = np.empty((dim, dim, dim))
     for i in range(dim):
         np.multiply(columns[i:], columns[i] * weights, out=weighted[i:])
         np.matmul(weighted[i:], columns[i:].T, out=sums[i, i:, i:])
@@ -180,3 +189,79 @@ def _places(dim: int) -> Indices:
     """Where the sum of indices i, j and k stands with the smallest in front, (d, d, d)."""
     i, j, k = np.sort(np.indices((dim, dim, dim)).reshape(3, -1), axis=0)
     return ((i * dim + j) * dim + k).reshape(dim, dim, dim)
+
+
+def _monomials(beta: Array, highest: int) -> list[Array]:
+    """Products of the entries of β_n, each once, rows along the last axis: (C(d+k−1, k), n) for the
+    degrees k = 0 (one row of ones), …, highest."""
+    columns = np.ascontiguousarray(beta.T)
+    found = [np.ones((1, len(beta))), columns]
+    for degree in range(2, highest + 1):
+        first, rest = _steps(beta.shape[1], degree)
+        found.append(columns[first] * found[-1][rest])
+    return found
+
+
+def _power_sums(monomials: list[Array], weights: Array, degree: int) -> Array:
+    """Σ_n w_n β_n^{⊗k}, (d^k,): a product of those of half the degree, each sum where it stands."""
+    low, high = monomials[degree // 2], monomials[(degree + 1) // 2]
+    return ((high * weights) @ low.T).reshape(-1)[_halves(len(monomials[1]), degree)[0]]
+
+
+def _forms_of(monomials: list[Array], tensor: Array, degree: int) -> Array:
+    """⟨β_n^{⊗k}, tensor⟩ of a symmetric one, (n,)."""
+    low, high = monomials[degree // 2], monomials[(degree + 1) // 2]
+    _, places, ways = _halves(len(monomials[1]), degree)
+    return np.einsum("in,in->n", high, (tensor[places] * ways) @ low)
+
+
+@cache
+def _sorted(dim: int, degree: int) -> Indices:
+    """Sorted indices of a symmetric tensor, (C(d+k−1, k), k), in the order of their numbers."""
+    return np.array([*combinations_with_replacement(range(dim), degree)], dtype=np.int64)
+
+
+@cache
+def _steps(dim: int, degree: int) -> tuple[Indices, Indices]:
+    """For each sorted index its first, and the place of the others among those of a degree less."""
+    indices, places = _sorted(dim, degree), _ranks(dim, degree - 1)
+    return indices[:, 0], places[_numbers(dim, indices[:, 1:])]
+
+
+@cache
+def _halves(dim: int, degree: int) -> tuple[Indices, Indices, Array]:
+    """Of Σ β^{⊗k} as a product of halves: where every entry stands there, (d^k,); where every pair
+    of halves stands in a tensor, (C_high, C_low), and how many entries it stands for."""
+    low, high = degree // 2, (degree + 1) // 2
+    indices = np.sort(np.indices((dim,) * degree).reshape(degree, -1), axis=0).T
+    ranks = [_ranks(dim, part) for part in (high, low)]
+    halves = indices[:, :high], indices[:, high:]
+    first, second = (rank[_numbers(dim, half)] for rank, half in zip(ranks, halves, strict=True))
+    lows, highs = _sorted(dim, low), _sorted(dim, high)
+    places = _numbers(dim, highs)[:, None] * dim**low + _numbers(dim, lows)
+    return first * len(lows) + second, places, np.outer(_ways(dim, highs), _ways(dim, lows))
+
+
+@cache
+def _ranks(dim: int, degree: int) -> Indices:
+    """The place of an index among the sorted ones, by its number; −1 for those not sorted."""
+    ranks = np.full(dim**degree, -1, dtype=np.int64)
+    ranks[_numbers(dim, _sorted(dim, degree))] = np.arange(comb(dim + degree - 1, degree))
+    return ranks
+
+
+def _numbers(dim: int, indices: Indices) -> Indices:
+    """Where indices (m, k) stand in a tensor that is written in a row."""
+    numbers = np.zeros(len(indices), dtype=np.int64)
+    for column in indices.T:
+        numbers = numbers * dim + column
+    return numbers
+
+
+def _ways(dim: int, indices: Indices) -> Array:
+    """In how many orders each of the sorted indices can be written: k! / Π m_i!."""
+    ways = np.full(len(indices), float(factorial(indices.shape[1])))
+    for number in range(dim):
+        times = (indices == number).sum(axis=1)
+        ways /= np.array([factorial(k) for k in range(indices.shape[1] + 1)])[times]
+    return ways

@@ -54,22 +54,23 @@ class ActiveSet:
     def remove(self, position: int) -> None:
         """Let the vector at this position leave: rotations restore the triangle behind it."""
         size = self._size
-        ends = np.cumsum(np.arange(size + 1))
-        behind = np.zeros((size - position, size - position))
-        tops: list[Array] = []
-        for number in range(position, size):
-            column = self._columns[ends[number] : ends[number + 1]]
-            tops.append(column[:position].copy())
-            behind[: number + 1 - position, number - position] = column[position:]
+        # Rᵀ, whose rows are the packed columns.
+        rows = np.zeros((size, size))
+        rows[np.tri(size, dtype=np.bool_)] = self._packed
         rotation: Any
         triangle: Any
         rotation, triangle = qr_delete(
-            np.eye(size - position), behind, 0, which="col", check_finite=False
+            np.eye(size - position),
+            rows[position:, position:].T,
+            0,
+            which="col",
+            check_finite=False,
         )
-        forward = rotation.T @ self._forward[position:size]
-        self._size = position
-        for number, top in enumerate(tops[1:]):
-            self._append(np.concatenate([top, triangle[: number + 1, number]]), forward[number])
+        fewer = np.delete(rows, position, axis=0)[:, :-1]
+        fewer[position:, position:] = triangle[:-1].T
+        self._forward[position : size - 1] = (rotation.T @ self._forward[position:size])[:-1]
+        self._size = size - 1
+        self._packed[:] = fewer[np.tri(size - 1, dtype=np.bool_)]
 
     def solve(self) -> Array:
         """The x of the least squares."""

@@ -149,4 +149,4 @@ def last_info(view: View, state: Arrived, tolerance: float) -> Info:
         return Info(kl, f"{found} match all that is seen; more would not lower KL")
     if state.goal.open and largest < view.problem.data.num_rows:
         return Info(kl)
-    return Info(kl, f"KL no longer falls at size {largest}")
+    return Info(kl, f"KL no longer falls at size {largest}, from about {kl.value:.2g} nats")

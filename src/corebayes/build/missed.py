@@ -1,0 +1,145 @@
+"""What a reserve misses is kept with it as a polynomial, and put right where the posterior goes.
+
+R rows match as many numbers of the data as they are, around the posterior of their time. When later
+rows are not like them the posterior moves by standard deviations, to where the degrees that were
+not matched are large, and what is lost there grows with a high power of the distance. So the pass
+that made the reserve is followed by one for
+
+    r = Σ_n c_n f_n − Σ_i v_i f_i    to degree 4 or so, at N(μ, (κσ)²), wider than the posterior
+
+a few hundred numbers that depend on no choice of rows. Where the posterior has moved to they say
+what to add, and the rows of the reserve get the weights that are nearest to their own with it:
+
+    min_δ ½ ‖r − Σ_i δ_i f_i‖² + ½ ε Σ_i δ_i² / v_i,    v + δ ≥ 0,    in the tangent space there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeGuard
+
+import numpy as np
+from scipy.linalg import lapack
+
+from corebayes.coreset.missed import HIGHEST, MOST_NUMBERS, Missed, num_numbers
+from corebayes.models.glm import GLM
+from corebayes.problem import Problem
+from corebayes.samplers.exact import is_conjugate
+from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.posterior import Posterior
+from corebayes.tangent.geometry import element_of, half_square
+from corebayes.tangent.hermite import Hermite, HermiteSpace
+from corebayes.tangent.polynomial import element_at, polynomial_of
+from corebayes.tangent.ridge import RidgeAlgebra
+from corebayes.types import Array, Gaussian, Model, WeightedPoints
+
+# The polynomial is fitted within κ standard deviations. If σ² is the variance of η = xᵀθ, 1/N or so
+# for each parameter, the first degree that it has not is worth N² (κσ)^(2K + 2) nats there, and a
+# coreset is out by 1/N, so κ may grow as N^((K − 2)/(2K + 2)) with N = d/σ²; this share of that is
+# a wide margin, and more than so many are of no use.
+WIDTH, WIDEST = 0.7, 10.0
+# So many widths, as a root mean square over the parameters, beyond which it says nothing.
+FAR = 4.0
+# Flops of a pass of d³ that nobody notices, a tenth of a second or so; products of higher degrees,
+# which are one of matrices.
+CHEAP, CHEAP_SUMS = 1e9, 5e8
+LEAST_ORDER = 3
+# What round-off takes of inner products; tries to leave out rows whose weight would be negative.
+ROUND_OFF, TRIES = 1e-11, 20
+
+
+class Seen(NamedTuple):
+    """The total of all rows in some space."""
+
+    space: HermiteSpace
+    total: Array
+
+
+def is_plain(model: Model) -> TypeGuard[GLM]:
+    """Whether potentials are known as polynomials, to any degree, without draws."""
+    return isinstance(model, GLM) and not is_conjugate(model)
+
+
+def posterior_fit(model: Model, points: WeightedPoints) -> Gaussian | None:
+    """Where the posterior of the points lies. Cost: a fit of M·d² flops."""
+    return Laplace().try_fit(Posterior(model, points.rows, points.weights))
+
+
+def wide_space(
+    model: Model, points: WeightedPoints, num_rows: int, most: float
+) -> HermiteSpace | None:
+    """The space of the polynomial at the posterior of the points, of as high a degree as a pass
+    over so many rows can pay for within `most` flops; None where that is none, or the model is no
+    GLM, or conjugate."""
+    fit = posterior_fit(model, points) if is_plain(model) else None
+    if fit is None or not is_plain(model):
+        return None
+    dim, order = model.dim, LEAST_ORDER
+    if num_numbers(dim, order) > MOST_NUMBERS or num_rows * float(dim) ** order > most:
+        return None
+    while order < HIGHEST and num_numbers(dim, order + 1) <= MOST_NUMBERS:
+        if num_rows * RidgeAlgebra(dim, order + 1).sums > CHEAP_SUMS:
+            break
+        order += 1
+    root: Array = np.asarray(np.linalg.cholesky(fit.factor @ fit.factor.T), dtype=np.float64)
+    # σ², and N = d/σ²
+    variances = np.sum(np.square(model.design(points.rows) @ root), axis=1)
+    count = dim / np.average(variances, weights=points.weights)
+    width = float(np.clip(WIDTH * count ** ((order - 2) / (2 * order + 2)), 1.0, WIDEST))
+    return Hermite(order=order).at(model, Gaussian(fit.mean, width * root))
+
+
+def seen_widely(problem: Problem, points: WeightedPoints, most: float) -> Seen | None:
+    """All rows in the wide space at the posterior of the points. Cost: a pass, N·d^order flops."""
+    space = wide_space(problem.model, points, problem.data.num_rows, most)
+    return None if space is None else Seen(space, widely(problem, space))
+
+
+def widely(problem: Problem, space: HermiteSpace) -> Array:
+    return Hermite(order=space.order).total(problem, space).element
+
+
+def missed_by(points: WeightedPoints, seen: Seen) -> Missed | None:
+    """What the points miss of all rows; None where that is beyond all numbers."""
+    space, total = seen
+    left = total - element_of(space, points)
+    if not np.all(np.isfinite(left)):
+        return None
+    return polynomial_of(space.gaussian, space.order, left)
+
+
+def put_right(
+    model: GLM, points: WeightedPoints, missed: Missed, there: Gaussian
+) -> WeightedPoints:
+    """The points at the weights that have what they missed, as it is seen from `there`; as they
+    are where that is too far, or nothing is gained. Cost: R³ flops."""
+    distance = np.linalg.solve(missed.at.factor, there.mean - missed.at.mean)
+    if np.sqrt(np.mean(np.square(distance))) > FAR:
+        return points
+    space = Hermite(order=missed.order).at(model, there)
+    goal = element_at(missed, there, missed.order)
+    vectors, weights = space.embed(points.rows), points.weights
+    gram, cross = space.gram(vectors), space.project(vectors, goal)
+    change = _nearest_change(gram, cross, weights)
+    left = goal - space.combine(vectors, change)
+    return points.at(weights + change) if half_square(left) < half_square(goal) else points
+
+
+def _nearest_change(gram: Array, cross: Array, weights: Array) -> Array:
+    """δ with v + δ ≥ 0: rows that would have less than nothing leave, and the others try again."""
+    change, free = np.zeros_like(weights), weights > 0.0
+    for _ in range(TRIES):
+        change = np.where(free, 0.0, -weights)
+        roots = np.sqrt(weights[free])
+        scaled = roots[:, None] * gram[np.ix_(free, free)] * roots
+        ridge = ROUND_OFF * np.trace(scaled) / max(roots.size, 1)
+        wanted = cross[free] - gram[np.ix_(free, ~free)] @ change[~free]
+        scaled[np.diag_indices_from(scaled)] += ridge
+        root, failed = lapack.dpotrf(scaled, lower=1, clean=0)
+        if failed:
+            break
+        change[free] = roots * lapack.dpotrs(root, roots * wanted, lower=1)[0]
+        negative = free & (weights + change < 0.0)
+        if not negative.any():
+            return change
+        free &= ~negative
+    return np.zeros_like(weights)

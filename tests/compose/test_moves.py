@@ -1,0 +1,93 @@
+"""Posteriors that move: months that are not alike, and sites that are not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import corebayes as cb
+from tests.compose.rows import MODEL, kl
+
+COUNTS = cb.PoissonRegression(prior=cb.Normal())
+
+
+def _months(number, num_rows, dim, drift, seed=0, model=MODEL):
+    """Coefficients that go one way, and features that come and go."""
+    fixed = np.random.default_rng(seed)
+    way = fixed.normal(size=dim) / np.sqrt(dim)
+    months = []
+    for month in range(number):
+        rng = np.random.default_rng([seed, month])
+        X = rng.normal(size=(num_rows, dim)) + 0.3 * rng.normal(size=dim)
+        predictor = X @ (np.linspace(0.4, -0.4, dim) + drift * month * way)
+        if model is COUNTS:
+            y = rng.poisson(np.exp(predictor))
+        else:
+            y = rng.random(num_rows) < 1.0 / (1.0 + np.exp(-predictor))
+        months.append((X, y.astype(float)))
+    return months
+
+
+def _grown(model, months, size, change=lambda coreset: coreset):
+    coreset = cb.build(model, months[0], size=size, seed=0)
+    for number, month in enumerate(months[1:], start=1):
+        coreset = cb.update(change(coreset), month, size=size, seed=number)
+    return coreset
+
+
+def _single(model, months, size):
+    """Single builds of so few rows differ by several times from seed to seed."""
+    builds = [cb.build(model, months, size=size, seed=seed, reserve=0) for seed in range(3)]
+    return np.median([kl(one, months) for one in builds])
+
+
+def test_what_a_reserve_misses_follows_the_posterior():
+    months = _months(4, 3000, 3, 0.5)
+    grown = _grown(MODEL, months, 10)
+    assert np.median([step["moved"] for step in grown.provenance["steps"][1:]]) > 1.5
+    assert kl(grown, months) < 3 * _single(MODEL, months, 10)
+    # Without it the reserve alone is further off.
+    bare = _grown(MODEL, months, 10, lambda coreset: replace(coreset, missed=None))
+    assert kl(bare.finest, months) > 3 * kl(grown.finest, months)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "dim", "drift"),
+    [(MODEL, 5, 0.15), (MODEL, 10, 0.1), (MODEL, 12, 0.15), (COUNTS, 5, 0.03)],
+)
+def test_months_that_are_not_alike_end_as_one_build(model, dim, drift):
+    months, size = _months(8, 8000, dim, drift, 1, model), (dim + 1) * (dim + 2) // 2
+    grown, single = _grown(model, months, size), _single(model, months, size)
+    assert np.median([step["moved"] for step in grown.provenance["steps"][1:]]) > 1.0
+    assert kl(grown, months) < 3 * single
+    merged = cb.merge([cb.build(model, month, size=size, seed=0) for month in months], size=size)
+    assert kl(merged, months) < 3 * single
+
+
+def test_it_is_kept_in_files_and_goes_with_the_reserve(tmp_path):
+    coreset = cb.build(MODEL, _months(1, 2000, 3, 0.0)[0], size=10, seed=0)
+    coreset.save(tmp_path / "c.parquet")
+    back = cb.load(tmp_path / "c.parquet")
+    assert np.array_equal(back.missed.numbers, coreset.missed.numbers)
+    assert np.array_equal(back.missed.at.factor, coreset.missed.at.factor)
+    coreset.save(tmp_path / "bare.parquet", reserve=False)
+    assert cb.load(tmp_path / "bare.parquet").missed is None
+    assert cb.build(MODEL, _months(1, 2000, 3, 0.0)[0], size=10, reserve=0).missed is None
+    assert coreset.finest.missed is None
+
+
+def test_a_sum_of_steps_is_withheld_where_nothing_followed_the_posterior():
+    """Without a reserve the sum was seen a hundred times below the truth."""
+    months = _months(3, 2000, 3, 0.6)
+    verdicts = {}
+    for reserve in (None, 0):
+        coreset = cb.build(MODEL, months[0], size=10, reserve=reserve, seed=0)
+        found = [cb.certify(one, months[0], draws=200) for one in (coreset, coreset.finest)]
+        coreset = cb.with_certificate(coreset, *found[: 1 if reserve == 0 else 2])
+        for month in months[1:]:
+            coreset = cb.update(coreset, month, reserve=reserve, certify=True, draws=200)
+        verdicts[reserve] = cb.certify(coreset, tol=1.0)
+    assert max(s["moved"] for s in coreset.provenance["steps"][1:]) < 3.0
+    assert verdicts[None].certified
+    assert not verdicts[0].certified and "without a reserve that follows" in verdicts[0].verdict
