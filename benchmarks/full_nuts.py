@@ -1,4 +1,9 @@
-"""nutpie on the PyMC model of all rows, for as long as is affordable."""
+"""nutpie on the PyMC model of all rows, for as long as is affordable.
+
+A draw of NUTS may take a thousand gradients and cannot be stopped in between. So the first draws
+are made in trees of one step, which tells the seconds of a gradient; where not even one for each
+draw is affordable, that is all.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,9 @@ from typing import Any, NamedTuple
 
 import corebayes as cb
 
+# Draws in trees of one step.
+TRIED = 12
+
 
 class FullRun(NamedTuple):
     trace: Any
@@ -15,15 +23,15 @@ class FullRun(NamedTuple):
     """CPU seconds of compilation and sampling, all threads."""
     sampling: float
     """Of sampling alone."""
+    gradient: float
+    """Of one gradient."""
     stopped: bool
-    """Whether the limit ended it."""
+    """Whether the limit ended it, before its first draw or later."""
 
     @property
     def num_gradients(self) -> int:
         """Leapfrog steps of all chains, those to tune included."""
-        groups = ("warmup_sample_stats", "sample_stats")
-        stats = [self.trace[name] for name in groups if name in self.trace]
-        return int(sum(float(one["n_steps"].sum()) for one in stats))
+        return _num_gradients(self.trace)
 
 
 def nutpie_on_all_rows(
@@ -39,6 +47,13 @@ def nutpie_on_all_rows(
     began = time.process_time()
     compiled = nutpie.compile_pymc_model(model)
     ready = time.process_time()
+    trace = nutpie.sample(
+        compiled, draws=1, tune=TRIED, chains=1, seed=seed, progress_bar=False, maxdepth=1
+    )
+    tried = time.process_time()
+    gradient = (tried - ready) / max(_num_gradients(trace), 1)
+    if gradient * chains * (tune + draws) > limit:
+        return FullRun(trace, tried - began, tried - ready, gradient, stopped=True)
     run = nutpie.sample(
         compiled,
         draws=draws,
@@ -54,10 +69,18 @@ def nutpie_on_all_rows(
         try:
             trace = run.wait(timeout=0.5)
         except TimeoutError:
-            stopped = time.process_time() - ready > limit
+            stopped = time.process_time() - tried > limit
             trace = _aborted(run) if stopped else None
     ended = time.process_time()
-    return FullRun(trace, ended - began, ended - ready, stopped)
+    sampling = ended - tried
+    gradient = sampling / max(_num_gradients(trace), 1)
+    return FullRun(trace, ready - began + sampling, sampling, gradient, stopped)
+
+
+def _num_gradients(trace: Any) -> int:
+    groups = ("warmup_sample_stats", "sample_stats")
+    stats = [trace[name] for name in groups if name in trace]
+    return int(sum(float(one["n_steps"].sum()) for one in stats))
 
 
 def _aborted(run: Any) -> Any:

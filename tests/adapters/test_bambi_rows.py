@@ -49,6 +49,9 @@ def frame() -> pandas.DataFrame:
 
 
 def make(formula: Any, family: str, **options: Any) -> Any:
+    if family == "t":
+        # No built-in model has this prior.
+        options.setdefault("priors", {"nu": bambi.Prior("LogNormal", mu=1.0, sigma=0.5)})
     with warnings.catch_warnings():
         # Bambi's dependencies speak of their own future.
         warnings.simplefilter("ignore")

@@ -61,11 +61,12 @@ def from_bambi(model: Any) -> tuple[BambiModel | MixedRegression | GLM, Rows]:
     """The pair (model, data) for `build` and everything after it, from a Bambi model.
 
     The priors are those Bambi chose for all rows. A model whose family is bernoulli, poisson,
-    gaussian, t (of known nu) or negativebinomial, with Bambi's own priors or others of their kinds,
-    becomes a built-in regression: a `MixedRegression` when it has group-specific terms such as
-    (1|g) or an unknown sigma or alpha. Of any other the PyMC model behind it is taken. In both
-    cases the variables have Bambi's names, dimensions and labels, and `Intercept` is the one of the
-    columns as they are, as `model.fit` gives it and `model.predict` takes it.
+    gaussian, t, negativebinomial, beta or gamma (of a log link), with Bambi's own priors or others
+    of their kinds, becomes a built-in regression: a `MixedRegression` when it has group-specific
+    terms such as (1|g) or an unknown sigma, nu, alpha or kappa. Of any other the PyMC model behind
+    it is taken. In both cases the variables have Bambi's names, dimensions and labels, and
+    `Intercept` is the one of the columns as they are, as `model.fit` gives it and `model.predict`
+    takes it.
     """
     import_bambi()
     if not hasattr(model, "response_component"):

@@ -23,6 +23,9 @@ from corebayes.adapters.bambi_density import same_density
 from corebayes.adapters.bambi_priors import NoCounterpart, normal_prior, number, scale_priors
 from corebayes.data.arrays import ArrayData
 from corebayes.models import (
+    BetaRegression,
+    CloglogRegression,
+    GammaRegression,
     GroupTerm,
     LinearRegression,
     LogisticRegression,
@@ -30,8 +33,10 @@ from corebayes.models import (
     NegativeBinomialRegression,
     Normal,
     PoissonRegression,
+    ProbitRegression,
     StudentTRegression,
 )
+from corebayes.models.family import Family
 from corebayes.models.glm import GLM
 from corebayes.models.groups import ONE
 from corebayes.models.scale_prior import Reciprocal, ScalePrior
@@ -40,22 +45,28 @@ from corebayes.rows import Rows, open_rows
 from corebayes.types import Array
 
 
-class Family(NamedTuple):
-    """A family of Bambi's: the link it must have, the built-in one, its unknown constant."""
+class Counterpart(NamedTuple):
+    """A built-in family of Bambi's, and what Bambi calls its constants."""
 
-    link: str
-    make: Callable[..., GLM]
-    learned: str | None = None
+    make: Callable[..., GLM | Family]
+    constants: Mapping[str, str] = {}
     reciprocal: bool = False
     """Whether Bambi's constant is one over the built-in one's."""
 
 
+# By the name and the link.
 FAMILIES = {
-    "bernoulli": Family("logit", LogisticRegression),
-    "poisson": Family("log", partial(PoissonRegression, link="log")),
-    "gaussian": Family("identity", LinearRegression, "sigma"),
-    "t": Family("identity", StudentTRegression, "sigma"),
-    "negativebinomial": Family("log", NegativeBinomialRegression, "alpha", reciprocal=True),
+    ("bernoulli", "logit"): Counterpart(LogisticRegression),
+    ("bernoulli", "probit"): Counterpart(ProbitRegression),
+    ("bernoulli", "cloglog"): Counterpart(CloglogRegression),
+    ("poisson", "log"): Counterpart(partial(PoissonRegression, link="log")),
+    ("gaussian", "identity"): Counterpart(LinearRegression, {"sigma": "noise_sd"}),
+    ("t", "identity"): Counterpart(StudentTRegression, {"sigma": "scale", "nu": "df"}),
+    ("negativebinomial", "log"): Counterpart(
+        NegativeBinomialRegression, {"alpha": "dispersion"}, reciprocal=True
+    ),
+    ("gamma", "log"): Counterpart(GammaRegression, {"alpha": "shape"}),
+    ("beta", "logit"): Counterpart(BetaRegression, {"kappa": "precision"}),
 }
 
 
@@ -101,23 +112,22 @@ def built_in_from_bambi(own: Any) -> tuple[MixedRegression | GLM, Rows] | None:
         return None
     if not same_density(own, model, rows):
         return None
-    if model.terms or model.constants:
+    if model.terms or model.constants or not isinstance(model.family, GLM):
         return model, rows
     # Nothing is mixed: the columns have the names from which Bambi's vectors are made again.
-    assert isinstance(model.family, GLM)
     return model.family, rows
 
 
 def translated(own: Any) -> tuple[MixedRegression, Rows]:
     """A Bambi model as a mixed regression, with no terms if it has none; not yet compared."""
     component, response = own.components[own.family.likelihood.parent], own.response_component.term
-    family = FAMILIES.get(own.family.name)
+    parent = own.family.likelihood.parent
+    family = FAMILIES.get((own.family.name, own.family.link[parent].name))
     special = any(
         getattr(response, f"is_{kind}", False)
         for kind in ("censored", "constrained", "truncated", "weighted")
     )
-    parent = own.family.likelihood.parent
-    if family is None or special or own.family.link[parent].name != family.link:
+    if family is None or special:
         raise NoCounterpart
     if component.offset_terms or component.hsgp_terms:
         raise NoCounterpart
@@ -155,25 +165,25 @@ def translated(own: Any) -> tuple[MixedRegression, Rows]:
     return replace(bound, shown=_shown(own, bound, family, variables, effects)), rows
 
 
-def _constants(own: Any, family: Family, parent: str) -> tuple[dict[str, float], ScalePrior | None]:
-    """The family's known constants, and the prior of the one that is unknown."""
+def _constants(
+    own: Any, family: Counterpart, parent: str
+) -> tuple[dict[str, float], dict[str, ScalePrior]]:
+    """The family's known constants, and the priors of those that are unknown."""
     known: dict[str, float] = {}
-    learned: ScalePrior | None = None
-    for name, component in own.components.items():
-        if name == parent:
+    learned: dict[str, ScalePrior] = {}
+    for theirs, component in own.components.items():
+        if theirs == parent:
             continue
-        if not hasattr(component, "prior"):
+        if not hasattr(component, "prior") or theirs not in family.constants:
             raise NoCounterpart
-        if name == family.learned and not isinstance(component.prior, (int, float)):
-            (learned,) = scale_priors(component.prior, 1)
-        elif name == family.learned:
+        name = family.constants[theirs]
+        if isinstance(component.prior, (int, float)):
             value = number(component.prior)
-            known[family.make().learnable[0].name] = 1.0 / value if family.reciprocal else value
-        elif name == "nu":
-            known["df"] = number(component.prior)
+            known[name] = 1.0 / value if family.reciprocal else value
         else:
-            raise NoCounterpart
-    return known, Reciprocal(learned) if learned is not None and family.reciprocal else learned
+            (prior,) = scale_priors(component.prior, 1)
+            learned[name] = Reciprocal(prior) if family.reciprocal else prior
+    return known, learned
 
 
 def _fixed(component: Any, columns: Columns, *, centred: bool) -> tuple[Normal, dict[str, Any]]:
@@ -255,7 +265,7 @@ def _effect_scales(term: Any, num_effects: int) -> list[ScalePrior]:
 def _shown(
     own: Any,
     model: MixedRegression,
-    family: Family,
+    family: Counterpart,
     fixed: Mapping[str, Any],
     effects: list[Effects],
 ) -> Variables:
@@ -265,11 +275,12 @@ def _shown(
     entries = [
         Variable(name, np.array(places), dims=dims.get(name, ())) for name, places in fixed.items()
     ]
-    if model.constants:
-        component = own.components[family.learned]
+    theirs = {name: own.components[key] for key, name in family.constants.items()}
+    for place, constant in enumerate(model.constants, model.num_fixed):
+        component = theirs[constant.name]
         name = str(component.alias or component.name)
         scale = "exp(-)" if family.reciprocal else "exp"
-        entries.append(Variable(name, np.array(model.num_fixed), scale))
+        entries.append(Variable(name, np.array(place), scale))
     scales = {
         (term.group, effect): place
         for (term, effect), place in zip(

@@ -32,10 +32,11 @@ from corebayes.tangent.polynomial import element_at, polynomial_of
 from corebayes.tangent.ridge import RidgeAlgebra
 from corebayes.types import Array, Gaussian, Model, WeightedPoints
 
-# The polynomial is fitted within κ standard deviations. With σ² ~ 1/N the first degree that it has
-# not is worth N² (κσ)^(2K + 2) nats there, and a coreset is out by 1/N, so κ may grow as
-# N^((K − 2)/(2K + 2)); this share of that is a wide margin.
-WIDTH = 0.55
+# The polynomial is fitted within κ standard deviations. If σ² is the variance of η = xᵀθ, 1/N or so
+# for each parameter, the first degree that it has not is worth N² (κσ)^(2K + 2) nats there, and a
+# coreset is out by 1/N, so κ may grow as N^((K − 2)/(2K + 2)) with N = d/σ²; this share of that is
+# a wide margin, and more than so many are of no use.
+WIDTH, WIDEST = 0.7, 10.0
 # So many widths, as a root mean square over the parameters, beyond which it says nothing.
 FAR = 4.0
 # Flops of a pass of d³ that nobody notices, a tenth of a second or so; products of higher degrees,
@@ -64,10 +65,12 @@ def posterior_fit(model: Model, points: WeightedPoints) -> Gaussian | None:
 
 
 def wide_space(
-    model: Model, fit: Gaussian | None, count: float, num_rows: int, most: float
+    model: Model, points: WeightedPoints, num_rows: int, most: float
 ) -> HermiteSpace | None:
-    """The space of the polynomial, of as high a degree as a pass over so many rows can pay for
-    within `most` flops; None where that is none, or the model is no GLM, or conjugate."""
+    """The space of the polynomial at the posterior of the points, of as high a degree as a pass
+    over so many rows can pay for within `most` flops; None where that is none, or the model is no
+    GLM, or conjugate."""
+    fit = posterior_fit(model, points) if is_plain(model) else None
     if fit is None or not is_plain(model):
         return None
     dim, order = model.dim, LEAST_ORDER
@@ -78,14 +81,16 @@ def wide_space(
             break
         order += 1
     root: Array = np.asarray(np.linalg.cholesky(fit.factor @ fit.factor.T), dtype=np.float64)
-    width = max(1.0, WIDTH * count ** ((order - 2) / (2 * order + 2)))
+    # σ², and N = d/σ²
+    variances = np.sum(np.square(model.design(points.rows) @ root), axis=1)
+    count = dim / np.average(variances, weights=points.weights)
+    width = float(np.clip(WIDTH * count ** ((order - 2) / (2 * order + 2)), 1.0, WIDEST))
     return Hermite(order=order).at(model, Gaussian(fit.mean, width * root))
 
 
 def seen_widely(problem: Problem, points: WeightedPoints, most: float) -> Seen | None:
     """All rows in the wide space at the posterior of the points. Cost: a pass, N·d^order flops."""
-    fit, data = posterior_fit(problem.model, points), problem.data
-    space = wide_space(problem.model, fit, data.total_count, data.num_rows, most)
+    space = wide_space(problem.model, points, problem.data.num_rows, most)
     return None if space is None else Seen(space, widely(problem, space))
 
 

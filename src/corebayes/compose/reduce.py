@@ -148,9 +148,7 @@ def _seen_widely(
     if not is_plain(union.model):
         return None
     num_rows = 0 if new is None else new.data.num_rows
-    count = float(sum(source.total_count for source in union.sources))
-    fit = posterior_fit(union.model, pilot)
-    space = wide_space(union.model, fit, count, num_rows, AFFORDABLE)
+    space = wide_space(union.model, pilot, num_rows, AFFORDABLE)
     if space is None:
         return None
     total = union.old_total(space)
@@ -223,7 +221,8 @@ def _composed(
         names=[s.name for s in sources] if union.new is None else [sources[-1].name],
         num_rows=data.num_rows,
         size=built.size,
-        moved=None if union.new is None else moved(union.coresets[0], built),
+        moved=_furthest(union, built),
+        followed=all(one.reserve is not None and one.missed for one in union.coresets),
     )
     if asked.certify:
         step = _certified(step, built, reserve, data, asked)
@@ -254,6 +253,14 @@ def _composed(
         provenance=provenance,
         reserve=None if reserve is None else union.renumbered(reserve),
     )
+
+
+def _furthest(union: Union, built: Coreset) -> float | None:
+    """How far the posterior of what came in last lies from that of the coresets before; None where
+    one of them has no fit."""
+    distances = [moved(one, built) for one in union.coresets]
+    known = [distance for distance in distances if distance is not None]
+    return max(known) if len(known) == len(distances) else None
 
 
 def _certified(

@@ -58,12 +58,12 @@ def update(
     nothing in the number of old ones.
 
     Every reduction misses a little, and what is missed adds up. So that it stays small, a `reserve`
-    of more rows (three times `size` by default; 0 for none) is kept beside the coreset, with what it
-    misses as a polynomial for when the posterior moves (of GLMs), and the next update goes on from
-    both, as this one goes on from what the first `build` kept. With `certify` each step's own KL
-    against the union that it compressed is measured on fresh `draws`, for `certify(coreset)` when
-    the old rows are gone; while they can be read, `certify(coreset, [old_rows, new_rows])` judges
-    against all of them.
+    of more rows (three times `size` by default; 0 for none) is kept beside the coreset, with what
+    it misses as a polynomial for when the posterior moves (of GLMs), and the next update goes on
+    from both, as this one goes on from what the first `build` kept. With `certify` each step's
+    own KL against the union that it compressed is measured on fresh `draws`, for
+    `certify(coreset)` when the old rows are gone; while they can be read, `certify(coreset,
+    [old_rows, new_rows])` judges against all of them.
 
     Row numbers run on from the old rows to the new; `coreset.origins` says of every row which
     source it is of, by `name` ("source-1", … by default), and its number there. All other arguments

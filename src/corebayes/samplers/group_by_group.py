@@ -1,13 +1,15 @@
 """Independent draws of π_w where thousands of groups would make every step of NUTS short.
 
 φ, what rows of many groups share, is drawn from π_w(φ) with the effects integrated out: proposals
-of a mixture q around the Gaussian fit stay with the probability (π_w/q) / c, c the largest ratio of
+of a mixture q around its Gaussian fit stay with the probability (π_w/q) / c, c the largest ratio of
 all of them. Then all groups draw their effects given φ at once (`integrated.py`). Exact but for c,
 which is the largest ratio that was seen, for the quadrature, and for what the groups' chains still
 remember of their start; each is checked, and NUTS draws where a check fails.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 from numpy.random import Generator
@@ -17,18 +19,22 @@ from corebayes.models.mixed import MixedRegression
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.independence import Independence, Pilot, log_densities
 from corebayes.samplers.integrated import STEPS, Integrated
-from corebayes.samplers.mixed_frame import fit_of
+from corebayes.samplers.mixed_frame import MixedFrame, fit_of
 from corebayes.samplers.mode_search import Mode
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.quadratic_fit import quadratic_fit
 from corebayes.types import Array, Gaussian
 
 # Parameters from which on NUTS takes longer, and the most wide ones that a mixture is for.
 LEAST_PARAMETERS, MOST_WIDE = 2_000, 40
-# Effects of a group that are integrated over, and nodes for each.
-MOST_EFFECTS, NUM_NODES = 2, 9
-# The same with so many nodes must not change a log density by more than these nats from one draw to
+# Effects of a group that are integrated over, and nodes for each: as few of these as will do.
+MOST_EFFECTS, NODES = 2, (5, 9, 15)
+# The next number of nodes must not change a log density by more than these nats from one draw to
 # another; of so many draws.
-MORE_NODES, MOST_CHANGE, CHECKED = 15, 0.02, 12
+MOST_CHANGE, CHECKED = 0.02, 12
+# The step at which the fit of all parameters will do, squared, for each: what thousands of groups
+# share must not be many of its own deviations off.
+SETTLED = 1e-4
 # Proposals that a mixture is tried on: few parameters, all but Gaussian with so many groups.
 NUM_PILOT = 250
 # What a group's chain may remember of where it began, which is itself one of the better tries: of
@@ -44,18 +50,23 @@ def group_by_group(
 ) -> Draws | None:
     """Independent draws of π_w; None where it is no such model, or one of the checks fails.
 
-    Cost: some three densities a draw, each of M·9^q potentials, and M·20 potentials for the
-    effects.
+    Cost: some three densities a draw, each of M·K^q potentials with K = 5 or 9, and M·20 potentials
+    for the effects.
     """
     if not is_many_groups(posterior):
         return None
-    integrated = Integrated(posterior, fit_of(posterior, start), NUM_NODES)
-    gaussian = integrated.gaussian
-    fit = Gaussian(gaussian.wide_mean, gaussian.factor)
+    model = posterior.model
+    assert isinstance(model, MixedRegression)
+    gaussian = fit_of(posterior, start, tolerance=SETTLED)
+    frame = MixedFrame.around(gaussian, model.prior.scales)
     independence = Independence(num_pilot=NUM_PILOT)
     with np.errstate(all="ignore"):
+        found = _around_mode(rng, posterior, frame, Gaussian(gaussian.wide_mean, gaussian.factor))
+        if found is None:
+            return None
+        integrated, fit = found
         pilot = independence.fit_modes(rng, integrated, [Mode(fit, 0.0)])
-        if pilot is None or not independence.covers(pilot) or not _is_exact(integrated, pilot):
+        if pilot is None or not independence.covers(pilot):
             return None
         phi = _accepted(rng, integrated, pilot, num_draws)
         if phi is None:
@@ -87,13 +98,26 @@ def is_many_groups(posterior: Posterior) -> bool:
     return few and term.num_effects <= MOST_EFFECTS
 
 
-def _is_exact(integrated: Integrated, pilot: Pilot) -> bool:
-    """Whether more nodes change nothing."""
-    finer = Integrated(integrated.posterior, integrated.gaussian, MORE_NODES)
-    draws = pilot.draws[:CHECKED]
-    seen = log_densities(integrated, draws)
-    change = (finer.finite_log_density(draws) - seen)[np.isfinite(seen)]
-    return bool(np.ptp(change) <= MOST_CHANGE)
+def _around_mode(
+    rng: Generator, posterior: Posterior, frame: MixedFrame, fit: Gaussian
+) -> tuple[Integrated, Gaussian] | None:
+    """π_w(φ) with as many nodes as it needs, and its own Gaussian fit; None where it has none.
+
+    That of φ and all effects together has effects of the same width whatever τ is, and so says too
+    little of how wide τ is: the fewer rows a group has, the more so.
+    """
+    for few, more in pairwise(NODES):
+        integrated = Integrated(posterior, frame, few)
+        better = quadratic_fit(rng, integrated.finite_log_density, fit)
+        if better is None:
+            return None
+        fit = better
+        draws = fit.draw(rng, CHECKED)
+        finer = Integrated(posterior, frame, more)
+        change = finer.finite_log_density(draws) - integrated.finite_log_density(draws)
+        if np.ptp(change) <= MOST_CHANGE:
+            return integrated, fit
+    return None
 
 
 def _accepted(rng: Generator, integrated: Integrated, pilot: Pilot, num_draws: int) -> Array | None:

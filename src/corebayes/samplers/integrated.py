@@ -5,9 +5,8 @@ Given the wide parameters φ the effects of different groups are independent, so
     π_w(φ) ∝ π_0(φ) Π_g ∫ exp(Σ_{i ∈ g} w_i f_i(φ, b)) N(b; 0, τ²) db
 
 has few parameters however many groups there are, and every group's integral is quadrature over one
-or two effects, around where the Gaussian fit of π_w (`corebayes.arrow`) has them given φ:
-
-    b = m_g − E_g(φ − μ) + R_g⁻ᵀ x.
+or two effects, in the coordinates z in which they are nearly standard normal whatever φ is
+(`mixed_frame.py`).
 
 Effects given φ are drawn by chains of independence Metropolis, one a group, each from the best of
 some tries: what such a chain still remembers of its start falls geometrically with its steps.
@@ -23,11 +22,11 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
-from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.deadline import check_time
 from corebayes.models.mixed import MixedRegression
 from corebayes.models.mixed_prior import LOG_2PI
 from corebayes.models.quadrature import product_rule
+from corebayes.samplers.mixed_frame import MixedFrame
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Indices, Rng
 
@@ -47,13 +46,13 @@ class Integrated:
     """
 
     posterior: Posterior
-    gaussian: ArrowGaussian
+    frame: MixedFrame
     num_nodes: int
 
     @property
     def dim(self) -> int:
         """Of φ."""
-        return self.gaussian.layout.num_wide
+        return self.frame.layout.num_wide
 
     @property
     def weights(self) -> Array:
@@ -68,7 +67,7 @@ class Integrated:
     @cached_property
     def _sums(self) -> Any:
         """Weighted sums over the rows of each group, (G, M)."""
-        layout, model, rows = self.gaussian.layout, self._model, self.posterior.rows
+        layout, model, rows = self.frame.layout, self._model, self.posterior.rows
         assert layout.structure.main is not None
         groups = model.groups(rows)[:, layout.structure.main]
         entries = (self.weights, (groups, np.arange(groups.size)))
@@ -77,7 +76,7 @@ class Integrated:
     @cached_property
     def _scales(self) -> Indices:
         """Where in φ the log scale of each of a group's effects is."""
-        layout = self.gaussian.layout
+        layout = self.frame.layout
         places = {place: k for k, place in enumerate(layout.wide_positions.tolist())}
         of = {int(one.effects[0]): places[one.place] for one in self._model.prior.scales}
         return np.array([of[int(place)] for place in layout.own_positions[0]], dtype=np.int64)
@@ -88,38 +87,35 @@ class Integrated:
         return np.where(np.isfinite(values), values, -np.inf)
 
     def log_density(self, draws: Array) -> Array:
-        points, log_rule = product_rule(self.num_nodes, self.gaussian.layout.num_own)
-        # ∫ … db = |R⁻ᵀ| ∫ … dx
-        volume = np.log(np.abs(np.diagonal(self.gaussian.root, axis1=1, axis2=2))).sum(axis=1)
+        points, log_rule = product_rule(self.num_nodes, self.frame.layout.num_own)
         result = np.empty(len(draws))
         for part in self._parts(len(draws), len(points)):
             phi = draws[part]
-            shape = (len(phi), len(points), *self.gaussian.own_mean.shape)
-            effects = self._effects(phi, np.broadcast_to(points[:, None], shape))
+            shape = (len(phi), len(points), *self.frame.own_mean.shape)
+            effects, volume = self._effects(phi, np.broadcast_to(points[:, None], shape))
             heights = self._heights(phi, effects) + log_rule[:, None]
-            result[part] = (logsumexp(heights, axis=1) - volume).sum(axis=1)
+            # ∫ … db = |db/dz| ∫ … dz
+            result[part] = (logsumexp(heights, axis=1) + volume).sum(axis=1)
             result[part] += self._rest_of_prior(phi)
         return result
 
     def draw(self, rng: Rng, draws: Array) -> tuple[Array, Array]:
         """θ (S, d) with effects given each φ (S, p), and how often each group's chain moved."""
         theta = np.empty((len(draws), self._model.dim))
-        theta[:, self.gaussian.layout.wide_positions] = draws
-        moved = np.zeros(self.gaussian.layout.num_groups)
+        theta[:, self.frame.layout.wide_positions] = draws
+        moved = np.zeros(self.frame.layout.num_groups)
         for part in self._parts(len(draws), TRIES + STEPS):
             effects, moves = self._draw_effects(rng, draws[part])
-            theta[part, self.gaussian.layout.own_positions.ravel()] = effects.reshape(
-                len(effects), -1
-            )
+            theta[part, self.frame.layout.own_positions.ravel()] = effects.reshape(len(effects), -1)
             moved += moves
         return theta, moved / (max(len(draws), 1) * STEPS)
 
     def _draw_effects(self, rng: Rng, phi: Array) -> tuple[Array, Array]:
-        num_groups, q = self.gaussian.own_mean.shape
+        num_groups, q = self.frame.own_mean.shape
         shape = (len(phi), TRIES + STEPS, num_groups)
         noise = rng.standard_normal((*shape, q))
         noise *= np.sqrt(DEGREES / rng.chisquare(DEGREES, size=shape))[..., None]
-        effects = self._effects(phi, WIDER * noise)
+        effects, _ = self._effects(phi, WIDER * noise)
         # log of the density over the proposal's
         logs = self._heights(phi, effects)
         logs += 0.5 * (DEGREES + q) * np.log1p(np.square(noise).sum(axis=3) / DEGREES)
@@ -138,23 +134,17 @@ class Integrated:
         return np.take_along_axis(effects, chosen[:, None, :, None], axis=1)[:, 0], moved
 
     def _parts(self, num_draws: int, places: int) -> list[slice]:
-        each = places * max(self.weights.size, self.gaussian.own_mean.size)
+        each = places * max(self.weights.size, self.frame.own_mean.size)
         step = max(1, VALUES_AT_ONCE // each)
         return [slice(first, first + step) for first in range(0, num_draws, step)]
 
-    def _effects(self, phi: Array, x: Array) -> Array:
-        """b (S, K, G, q) at x, in deviations of the fit given φ."""
-        gaussian = self.gaussian
-        given = np.einsum("gqp,sp->sgq", gaussian.slopes, phi - gaussian.wide_mean, optimize=True)
-        centre = (gaussian.own_mean - given)[:, None]
-        if x.shape[3] == 1:
-            return centre + gaussian.inverse_root[:, 0] * x
-        return centre + np.einsum("gji,skgj->skgi", gaussian.inverse_root, x, optimize=True)
+    def _effects(self, phi: Array, z: Array) -> tuple[Array, Array]:
+        return self.frame.effects(phi - self.frame.wide_mean, z)
 
     def _heights(self, phi: Array, effects: Array) -> Array:
         """Σ_{i ∈ g} w_i f_i + log N(b; 0, τ²) of every group, (S, K, G)."""
         check_time()
-        layout, places = self.gaussian.layout, effects.shape[1]
+        layout, places = self.frame.layout, effects.shape[1]
         theta = np.empty((len(phi) * places, self._model.dim))
         theta[:, layout.wide_positions] = np.repeat(phi, places, axis=0)
         theta[:, layout.own_positions.ravel()] = effects.reshape(len(theta), -1)
@@ -170,7 +160,7 @@ class Integrated:
     def _rest_of_prior(self, phi: Array) -> Array:
         """log π_0 of θ without that of the effects integrated over: what it is where they are
         zero, less their share."""
-        layout = self.gaussian.layout
+        layout = self.frame.layout
         theta = np.zeros((len(phi), self._model.dim))
         theta[:, layout.wide_positions] = phi
         at_zero = layout.num_groups * (phi[:, self._scales] + 0.5 * LOG_2PI).sum(axis=1)

@@ -79,23 +79,35 @@ class MixedFrame:
     def theta(self, z: Array) -> Array:
         """θ of every z (…, d)."""
         flat = z.reshape(-1, self.dim)
-        wide, own = np.zeros((len(flat), self.layout.num_wide)), self._noise(flat)
-        moved = np.zeros_like(own)
+        wide = np.zeros((len(flat), self.layout.num_wide))
         with np.errstate(over="ignore", invalid="ignore"):
             for block in self.wide:
                 rho = self._rho(block, wide)
                 x = (self.wide_mean[block.places] + wide @ block.lean.T) @ block.turn
                 y = rho * x + np.sqrt(rho) * block.sd * flat[:, block.places]
                 wide[:, block.places] = y @ block.turn.T - self.wide_mean[block.places]
-            for block in self.own:
-                rho, mean = self._rho(block, wide), self.own_mean[:, block.effect]
-                x = mean + wide @ block.lean.T + np.einsum("gq,sgq->sg", block.siblings, moved)
-                y = rho * x + np.sqrt(rho) * block.sd * own[:, :, block.effect]
-                moved[:, :, block.effect] = y - mean
+            effects, _ = self.effects(wide, self._noise(flat)[:, None])
         theta = np.empty((len(flat), self.dim))
         theta[:, self.layout.wide_positions] = self.wide_mean + wide
-        theta[:, self.layout.own_positions] = self.own_mean + moved
+        theta[:, self.layout.own_positions] = effects[:, 0]
         return theta.reshape(z.shape)
+
+    def effects(self, wide: Array, noise: Array) -> tuple[Array, Array]:
+        """b (S, K, G, q) of noise (S, K, G, q) at wide parameters (S, P) from the fit, and the log
+        of |db/dz| of each group, (S, G)."""
+        moved, volume = np.zeros_like(noise), np.zeros((len(noise), len(self.own_mean)))
+        for block in self.own:
+            rho, mean = self._rho(block, wide), self.own_mean[:, block.effect]
+            spread = np.sqrt(rho) * block.sd
+            centre = rho * (mean + wide @ block.lean.T) - mean
+            y = centre[:, None] + spread[:, None] * noise[..., block.effect]
+            if block.siblings.any():
+                beside = np.einsum("gq,skgq->skg", block.siblings, moved, optimize=True)
+                y += rho[:, None] * beside
+            moved[..., block.effect] = y
+            volume += np.log(spread)
+        moved += self.own_mean
+        return moved, volume
 
     def pulled_back(self, z: Array, theta: Array, gradient: Array) -> tuple[float, Array]:
         """log |dθ/dz| up to a constant, and ∇ in z, with the Jacobian's, from ∇ in θ, at one z."""
@@ -160,8 +172,10 @@ def frame_of(posterior: Posterior, start: Array | None = None) -> MixedFrame:
     return MixedFrame.around(fitted, model.prior.scales)
 
 
-def fit_of(posterior: Posterior, start: Array | None = None) -> ArrowGaussian:
-    """The Gaussian closest to π_w."""
+def fit_of(
+    posterior: Posterior, start: Array | None = None, *, tolerance: float = SETTLED
+) -> ArrowGaussian:
+    """The Gaussian closest to π_w, to a step of this length, squared, for each parameter."""
     model = posterior.model
     assert is_structured(model)
     fitting: Fitting = fitting_of(model)
@@ -169,7 +183,7 @@ def fit_of(posterior: Posterior, start: Array | None = None) -> ArrowGaussian:
         fitting,
         fitting.start(beginning(model, start)),
         lambda q: sums_in_parts(model, fitting.layout, q, posterior.rows, posterior.weights),
-        tolerance=SETTLED,
+        tolerance=tolerance,
     ).gaussian
 
 
