@@ -273,8 +273,8 @@ def cost(findings: Findings) -> Markup:
         if price.laplace_seconds is not None and drawn.stats is not None:
             words += (
                 " If this is the one fit you need of this model, corebayes.laplace draws from the "
-                f"posterior of all rows in about {duration(price.laplace_seconds)} and a second or so to "
-                "start."
+                f"posterior of all rows in about {duration(price.laplace_seconds)} and a second "
+                "or so to start."
             )
     drawing = figures.cost_figure([(name, max(value, 1e-6), css) for name, value, css in bars])
     return section("cost", "Time and cost", element("p", words), figure(drawing, "Seconds."))
