@@ -64,6 +64,7 @@ bench: setup
 # flights of a few hundred megabytes.
 docs: setup $(DOCS_STAMP)
 	$(BIN)/python docs/house.py
+	$(BIN)/python docs/in_r.py
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet \
 		--doctree-dir build/doctrees docs build/docs
 	@echo "open build/docs/index.html"

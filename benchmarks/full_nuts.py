@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import corebayes as cb
 
+# A mass matrix that has all directions along which scales differ by more than this.
+LOW_RANK = {"low_rank_modified_mass_matrix": True, "mass_matrix_eigval_cutoff": 2.0}
 # Draws in trees of one step.
 TRIED = 12
 
@@ -35,11 +37,20 @@ class FullRun(NamedTuple):
 
 
 def nutpie_on_all_rows(
-    everything: cb.Coreset, *, seed: int, tune: int, draws: int, chains: int, limit: float
+    everything: cb.Coreset,
+    *,
+    seed: int,
+    tune: int,
+    draws: int,
+    chains: int,
+    limit: float,
+    low_rank: bool = False,
 ) -> FullRun:
     """NUTS on all rows as a coreset of themselves, stopped after `limit` CPU seconds of sampling.
 
-    The chains are threads of this process, and what they have when they are stopped counts.
+    The chains are threads of this process, and what they have when they are stopped counts. With
+    `low_rank` the mass matrix learns directions too, such as that of an intercept against all
+    effects.
     """
     import nutpie
 
@@ -63,6 +74,7 @@ def nutpie_on_all_rows(
         seed=seed,
         progress_bar=False,
         blocking=False,
+        **LOW_RANK if low_rank else {},
     )
     trace, stopped = None, False
     while trace is None:

@@ -127,7 +127,8 @@ def measured_walk() -> list[tuple[str, int]]:
         columns = {f"x{k}": X[:, k] for k in range(4)}
         table = pyarrow.table({**columns, "y": y})
         parquet.write_table(table, f"{folder}/rows.parquet", row_group_size=10_000)
-        rows = cb.open(f"{folder}/rows.parquet", target="y")
+        # With a budget nothing stays in memory, so that every pass is seen.
+        rows = cb.open(f"{folder}/rows.parquet", target="y", memory="1GB")
         coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=20, seed=0)
         built = rows.meter.rows_decoded
         cb.certify(coreset, rows, draws=200)

@@ -179,3 +179,15 @@ def test_a_construction_of_choice_sees_all_rows():
     model = cb.LogisticRegression(prior=cb.Normal(0.0, 5.0))
     coreset = cb.build(model, (X, y), size=20, method=cb.Uniform())
     assert (level[coreset.indices] >= 2).sum() < 6
+
+
+@pytest.mark.slow
+def test_a_path_keeps_them_too():
+    model, rows = cb.from_formula("y ~ x + place", visits(2500, "bernoulli", 0), family="bernoulli")
+    sizes = [8, 60, 90]
+    path = cb.build_path(model, rows, sizes=sizes, progress=False)
+    assert len(path) == 3
+    for size, coreset in zip(sizes, path, strict=True):
+        assert coreset.size <= size
+    assert path[-1].provenance["passes"] < 16
+    assert cb.certify(path[1], rows, seed=1).certified

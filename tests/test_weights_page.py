@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import corebayes as cb
 from corebayes.samplers.posterior import Posterior
-from tests.test_docs import PAGES, cells
+from tests.test_docs import DOCS, PAGES, cells
 
 # intercept, slope, log τ, and what is added to every effect, of places to compare at.
 PLACES = ((-1.0, 0.4, -0.3), (0.2, -0.3, 0.4), (-0.6, 1.1, -1.2))
@@ -118,3 +119,20 @@ def test_stan(page, tmp_path, monkeypatch, request):
         built = importlib.import_module("stan").build(program, data=data)
         found = [built.log_prob([a, b, u, *effects]) for a, b, u, effects in places(page)]
     np.testing.assert_allclose(relative(found), ours(page), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_what_r_printed_is_the_posterior_of_these_rows() -> None:
+    names: dict[str, Any] = {}
+    exec(cells("weights")[0], names)
+    drawn = cb.sample(names["coreset"], draws=1000, chains=4, seed=1).posterior
+    ours = [drawn[name] for name in ("Intercept", "distance", "1|carrier_sigma")]
+    printed = (DOCS / "weights.R.txt").read_text(encoding="utf-8")
+    for tool in ("rstanarm", "brms"):
+        (line,) = re.findall(rf"^{tool} .*$", printed, re.MULTILINE)
+        found = [(float(a), float(b)) for a, b in re.findall(r"(-?[\d.]+) \(([\d.]+)\)", line)]
+        assert len(found) == 3
+        for (mean, deviation), own in zip(found, ours, strict=True):
+            # A few hundred effective draws on the other side.
+            assert abs(mean - float(own.mean())) < 0.2 * float(own.std())
+            assert 0.75 < deviation / float(own.std()) < 1.3

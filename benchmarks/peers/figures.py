@@ -11,11 +11,27 @@ from benchmarks.peers.measure import METHODS
 from benchmarks.peers.problems import TITLES
 from benchmarks.summaries import apart
 
-from corebayes.figures.plots import BLUE, GREY, ORANGE, save_figure
+from corebayes.figures.plots import BLACK, BLUE, GREY, ORANGE, save_figure
 
 Rows = Mapping[str, Mapping[str, Any]]
-# A logarithmic axis has no room for nothing.
-LEAST_SECONDS = 0.02
+# The axes; what is outside is at their ends.
+SECONDS, ERRORS = (0.02, 500.0), (0.01, 50.0)
+GREEN, PURPLE, BROWN = "#009e73", "#9467bd", "#8c564b"
+# By kind: fits at the mode, subsamples, chains of all rows, chains of some rows, variational fits.
+MARKS = {
+    "coreset": (ORANGE, "o"),
+    "laplace": (BLUE, "s"),
+    "laplace_is": (BLUE, "D"),
+    "quadratic": (BLACK, "x"),
+    "uniform": (GREY, "o"),
+    "nutpie": (GREEN, "^"),
+    "nuts": (GREEN, "v"),
+    "hmcecs": (PURPLE, "<"),
+    "sgld": (PURPLE, ">"),
+    "mean_field": (BROWN, "P"),
+    "full_rank": (BROWN, "X"),
+    "pathfinder": (BROWN, "*"),
+}
 
 
 def numbers(row: Mapping[str, Any], truth: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -25,44 +41,53 @@ def numbers(row: Mapping[str, Any], truth: Mapping[str, Any]) -> dict[str, Any] 
 
 
 def draw_errors(rows: Rows, shown: list[str], path: Path) -> None:
-    """Error of the worst mean against CPU seconds, a panel a problem."""
-    high = -(-len(shown) // 2)
+    """Error of the worst mean against CPU seconds, a panel a problem, and what the marks mean."""
+    high = -(-(len(shown) + 1) // 2)
 
     def panels(figure: Any) -> None:
         for place, problem in enumerate(shown):
             axes = figure.add_subplot(high, 2, place + 1)
-            truth = rows[f"{problem} truth"]
             axes.set_title(TITLES[problem], fontsize=9, loc="left")
-            axes.set(xscale="log", yscale="log")
-            if place // 2 == high - 1:
+            # The same in every panel, so that they can be compared.
+            axes.set(xscale="log", yscale="log", xlim=SECONDS, ylim=ERRORS)
+            axes.grid(alpha=0.3)
+            if place >= len(shown) - 2:
                 axes.set_xlabel("CPU seconds")
             if place % 2 == 0:
                 axes.set_ylabel("largest mean error, sd")
-            for number, (seconds, error, name) in enumerate(sorted(_points(rows, problem, truth))):
-                ours = name == METHODS["coreset"][1]
-                axes.plot(seconds, error, "o", ms=8 if ours else 5, c=ORANGE if ours else BLUE)
-                axes.annotate(
-                    name,
-                    (seconds, error),
-                    xytext=(5, 4) if number % 2 else (5, -9),
-                    textcoords="offset points",
-                    fontsize=6.5,
-                )
-            axes.margins(x=0.25, y=0.2)
+            for method, (seconds, error) in _points(rows, problem).items():
+                axes.plot(seconds, error, **_mark(method))
+        axes = figure.add_subplot(high, 2, len(shown) + 1)
+        axes.axis("off")
+        named = [axes.plot([], [], label=METHODS[one][1], **_mark(one))[0] for one in MARKS]
+        axes.legend(handles=named, loc="center", ncols=2, fontsize=8, frameon=False)
 
     path.parent.mkdir(parents=True, exist_ok=True)
     save_figure((path,), (10.0, 2.6 * high), panels)
 
 
-def _points(rows: Rows, problem: str, truth: Mapping[str, Any]) -> list[tuple[float, float, str]]:
-    """CPU seconds, error and short name of the methods that ended."""
-    found: list[tuple[float, float, str]] = []
-    for method, (_, name) in METHODS.items():
-        off = numbers(rows.get(f"{problem} {method}", {}), truth) if method != "truth" else None
+def _mark(method: str) -> dict[str, Any]:
+    color, marker = MARKS[method]
+    ours = method == "coreset"
+    return {
+        "ls": "",
+        "c": color,
+        "marker": marker,
+        "ms": 9 if ours else 6,
+        "zorder": 3 if ours or marker == "x" else 2,
+    }
+
+
+def _points(rows: Rows, problem: str) -> dict[str, tuple[float, float]]:
+    """CPU seconds and error of the methods that ended, within the panel."""
+    found: dict[str, tuple[float, float]] = {}
+    truth = rows[f"{problem} truth"]
+    for method in MARKS:
+        row = rows.get(f"{problem} {method}", {})
+        off = numbers(row, truth)
         if off is not None:
-            seconds = max(rows[f"{problem} {method}"]["seconds"], LEAST_SECONDS)
-            short = name.removesuffix(", all rows").replace("with importance sampling", "+ IS")
-            found.append((seconds, off["mean"], short.replace(" with control variates", "")))
+            places = np.clip(row["seconds"], *SECONDS), np.clip(off["mean"], *ERRORS)
+            found[method] = (float(places[0]), float(places[1]))
     return found
 
 

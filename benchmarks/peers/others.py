@@ -16,7 +16,7 @@ FEW_ROWS, MANY_CHAINS, DRAWS = 20_000, 4, 2000
 BATCH, STEP, CHECKED = 1000, 0.2, 2000
 
 
-def nutpie(problem: Problem, seed: int, limit: float) -> Result:
+def nutpie(problem: Problem, seed: int, limit: float, *, low_rank: bool = False) -> Result:
     """Chains in threads; stopped at the limit, what they have so far counts."""
     chains = MANY_CHAINS if problem.rows.num_rows <= FEW_ROWS else 1
     run = nutpie_on_all_rows(
@@ -26,13 +26,17 @@ def nutpie(problem: Problem, seed: int, limit: float) -> Result:
         draws=DRAWS // chains,
         chains=chains,
         limit=limit,
+        low_rank=low_rank,
     )
-    number = run.trace.posterior.sizes["draw"]
-    if number < 10:
-        raise ValueError(f"no draws within {limit:g} CPU s of sampling: still tuning")
     values = {name: own.values for name, own in run.trace.posterior.data_vars.items()}
     known = problem.named(np.zeros((1, 1, problem.model.dim)))
     draws = {name: own for name, own in flattened(values).items() if name in known}
+    # Chains that are stopped are of unequal lengths, and the shorter ones end in NaN.
+    whole = np.all([np.isfinite(own).all(axis=0) for own in draws.values()], axis=0)
+    number = int(np.count_nonzero(whole))
+    if number < 10:
+        raise ValueError(f"no draws within {limit:g} CPU s of sampling: still tuning")
+    draws = {name: own[:, whole] for name, own in draws.items()}
     note = f"{chains} × {number} draws after {TUNE} to tune"
     note += ", stopped at the limit" if run.stopped else ""
     return Result(draws, run.seconds, note)

@@ -122,10 +122,10 @@ def _by_nuts(problem: Problem, seed: int, limit: float) -> Result:
     from benchmarks.peers.others import nutpie
 
     try:
-        found = nutpie(problem, seed + 100, limit)
+        found = nutpie(problem, seed + 100, limit, low_rank=True)
     except ValueError:
         return _corrected(problem, seed)
-    return found._replace(note=f"nutpie on all rows, {found.note}")
+    return found._replace(note=f"nutpie on all rows, low-rank mass matrix, {found.note}")
 
 
 def _corrected(problem: Problem, seed: int) -> Result:

@@ -22,9 +22,14 @@ SHORT = {
     "slopes": "(1 + x \\| g), 1e5",
 }
 NOT_RUN = "not run"
+# What ends by itself, whatever the limit.
+OWN = ("truth", "coreset", "laplace", "laplace_is", "quadratic", "uniform")
 BEGIN, END = "<!-- peers -->", "<!-- end of peers -->"
 PICTURE = """![Largest error of a posterior mean against CPU seconds, of all methods that ended, in
 a panel for each problem](images/peers.svg)
+
+The axes are the same in all panels; what is beyond them is drawn at their ends. Methods without a
+mark failed or had no draws in time: the tables say how.
 
 """
 PRIORS_PICTURE = """![For each of the fifty priors the error of the coreset, of the stored quadratic
@@ -120,10 +125,11 @@ def section(problem: str, rows: Rows) -> str:
     if len(table) == 2:
         return ""
     foot = f"\nNot run: {', '.join(missing)}.\n" if missing else ""
-    others = [key for key in rows if key.startswith(f"{problem} ") and not key.endswith(" truth")]
-    limits = {rows[key]["limit"] for key in others}
+    measured = [method for method in METHODS if f"{problem} {method}" in rows]
+    limits = {rows[f"{problem} {method}"]["limit"] for method in measured if method not in OWN}
     title = TITLES[problem][0].upper() + TITLES[problem][1:]
-    limit = f"\nLimit {min(limits):g} CPU s a row.\n"
+    ends = sorted({min(limits), max(limits)}) if limits else []
+    limit = f"\nLimit {' to '.join(f'{end:g}' for end in ends)} CPU s a row.\n" if ends else ""
     return f"## {title}\n\n" + "\n".join(table) + "\n" + limit + foot + "\n"
 
 

@@ -74,3 +74,14 @@ def test_many_parameters_with_as_many_rows_as_quadratics():
     coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=351)
     assert coreset.size <= 351
     assert cb.certify(coreset, rows).reverse_kl.value < 5e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "ones"), [(4, 5), (5, 50)])
+def test_the_own_kl_of_rare_categories_is_the_certificates(seed: int, ones: int) -> None:
+    """Rows of a level of five are alike: an estimate for rows at random was nine times too high."""
+    rows = rare_rows(seed, 100_000, ones=ones)
+    coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, tol=0.02)
+    kl = cb.certify(coreset, rows).reverse_kl
+    noise = 2.0 * kl.standard_error
+    assert (kl.value - noise) / 3.0 < coreset.trace[-1]["kl"] < 3.0 * (kl.value + noise)

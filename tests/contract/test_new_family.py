@@ -61,7 +61,8 @@ def _run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _copied(tmp_path: Path) -> None:
     package, tests = Path(corebayes.__file__).parent, Path(__file__).parents[1]
-    shutil.copytree(package, tmp_path / "corebayes", ignore=shutil.ignore_patterns("__pycache__"))
+    # With what is compiled: a copy has the same times.
+    shutil.copytree(package, tmp_path / "corebayes")
     shutil.copytree(tests / "contract", tmp_path / "tests/contract")
     (tmp_path / "tests/__init__.py").touch()
     shutil.copy(tests / "opened.py", tmp_path / "tests")

@@ -206,11 +206,25 @@ def test_small_row_groups_are_read_together(arrays, file, tmp_path):
     assert rows.check().meter.rows_decoded == NUM_ROWS
 
 
-def test_what_is_announced_is_not_exceeded(file, few_kept, monkeypatch, capsys, tmp_path):
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [
+        ("logistic", 30),
+        *(
+            pytest.param(model, size, marks=pytest.mark.slow)
+            for model in ("logistic", "poisson", "gaussian", "student-t", "negative-binomial")
+            for size in (1, 7, 200)
+        ),
+    ],
+)
+def test_what_is_announced_is_not_exceeded(
+    file, few_kept, monkeypatch, capsys, tmp_path, model, size
+):
     from corebayes.cli import app as cli
 
     monkeypatch.setattr(cli, "MANY_ROWS", 1000)
-    line = ["build", file, "--model", "logistic", "--target", "y", "--size", "30", "--json"]
+    line = ["build", file, "--model", model, "--target", "y", "--features", "a,b,c"]
+    line += ["--size", str(size), "--json"]
     with pytest.raises(SystemExit):
         cli.run([*line, "--out", str(tmp_path / "c.parquet")])
     told = capsys.readouterr().err

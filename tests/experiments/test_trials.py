@@ -13,7 +13,7 @@ import pytest
 from corebayes.experiments import measure, trials
 from corebayes.experiments.catalogue import Sources, make_experiment
 from corebayes.experiments.measure import Yardstick, coresets_of, run_trial
-from corebayes.experiments.trials import Store, Trial, plan, run_missing
+from corebayes.experiments.trials import Trial, TrialStore, plan, run_missing
 from corebayes.rows import open_rows
 
 NOTHING = Sources(files={})
@@ -99,7 +99,7 @@ def test_kept_trials_are_not_run_again(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Trial, "run", run)
     planned = plan(["gaussian"], 2, NOTHING, quick=True)
-    store = Store(tmp_path)
+    store = TrialStore(tmp_path)
     run_missing(planned[:4], store, workers=1)
     run_missing(planned, store, workers=1)
     assert ran == planned
@@ -112,7 +112,7 @@ def test_kept_trials_are_not_run_again(tmp_path, monkeypatch):
 
 
 def test_other_settings_or_data_are_another_file(tmp_path, monkeypatch, data_folder):
-    store = Store(tmp_path)
+    store = TrialStore(tmp_path)
     quick, full = (plan(["gaussian"], 1, NOTHING, quick=quick)[0] for quick in (True, False))
     assert store.path(quick) != store.path(full)
     trial = Trial("logistic", "synth_lr", "GIGA", 0, True, None, "uk_prices")
@@ -131,7 +131,7 @@ def test_a_trial_that_fails_is_named(tmp_path):
         for method in ("GIGA", "Uniform")
     ]
     with pytest.raises(FileNotFoundError) as failed:
-        run_missing(planned, Store(tmp_path / "kept"), workers=2)
+        run_missing(planned, TrialStore(tmp_path / "kept"), workers=2)
     assert "in the trial: rbf uk_prices" in failed.value.__notes__[0]
 
 

@@ -234,5 +234,5 @@ def test_rows_that_miss_a_value_are_named():
     frame["y"] = 2.0 * frame["x"] + np.random.default_rng(0).normal(size=40)
     model, rows = cb.from_formula("y ~ x", frame, family="gaussian")
     coreset = cb.build(model, rows, size=8, progress=False)
-    with pytest.raises(ValueError, match="column 'x' is missing.* nothing can be predicted there"):
+    with pytest.raises(ValueError, match=r"column 'x' is missing.* nothing can be predicted there"):
         cb.predict(coreset, pd.DataFrame({"x": [0.0, np.nan]}))

@@ -38,7 +38,7 @@ from corebayes.build.variants import serving
 from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction
 from corebayes.coreset import Coreset
-from corebayes.deadline import time_limit
+from corebayes.deadline import OutOfTimeError, time_limit
 from corebayes.models.mixed import MixedRegression
 from corebayes.models.prior_table import statement_of
 from corebayes.models.units import as_units
@@ -252,8 +252,17 @@ def build_path(
             def watch(size: int, kl: Any, rate: float) -> None:
                 bar.show(size, kl, rate)
                 # Points may leave again, so the last state of no more rows counts.
-                passed.update(run.method.reached(run.state, wanted))
+                passed.update(run.reached(wanted[first:]))
 
-            run.init_path(wanted)
+            first = run.init_path(wanted)
             reason = run.until(Tolerance(None), watch)
-    return [run.coreset(passed[size], reason) for size in wanted if size in passed]
+        found = [run.coreset(passed[size], reason) for size in wanted if size in passed]
+        try:
+            # Each of these has other rows of rare levels.
+            small = [
+                build(model, rows, size=size, method=method, seed=seed, reserve=0, progress=False)
+                for size in wanted[:first]
+            ]
+        except OutOfTimeError:
+            small = []
+    return [*small, *found]

@@ -152,12 +152,38 @@ class Run:
     @property
     def size(self) -> int:
         """How many rows it has."""
-        return int(self.state.points.size) + (0 if self.rest is None else self.rest.kept.size)
+        return int(self.state.points.size) + self._num_kept
 
-    def init_path(self, sizes: Sequence[int]) -> None:
+    def init_path(self, sizes: Sequence[int]) -> int:
+        """Begin with all sizes but the smallest that have no room for the rows of rare levels; how
+        many these are."""
         self._say_begin(sizes[-1])
+        first = 0
         with self.problem.data.stage("starting"):
-            self.state = self.method.init_path(self.rng, self.problem, sizes)
+            largest = rest_of(self.problem, self.method, sizes[-1])
+            if largest is not None:
+                rests = (rest_of(self.problem, self.method, size) for size in sizes)
+                first, self.rest = next(
+                    (place, rest)
+                    for place, rest in enumerate(rests)
+                    if rest is not None and rest.problem.model.dim == largest.problem.model.dim
+                )
+                self._say_kept(self.rest)
+            sizes = [size - self._num_kept for size in sizes[first:]]
+            self.state = self.method.init_path(self.rng, self._seen, sizes)
+        return first
+
+    def reached(self, sizes: Sequence[int]) -> dict[int, WeightedPoints]:
+        """Of a path: the points of those sizes that it has passed."""
+        found = self.method.reached(self.state, [size - self._num_kept for size in sizes])
+        return {
+            size + self._num_kept: points if self.rest is None else self.rest.joined(points)
+            for size, points in found.items()
+        }
+
+    @property
+    def _num_kept(self) -> int:
+        return 0 if self.rest is None else self.rest.kept.size
 
     def _say_begin(self, size: int | None) -> None:
         data = self.problem.data

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from corebayes.certify.kl import Measured
 from corebayes.certify.marginals import Marginals
+from corebayes.certify.reweighted import Reweighted
 from corebayes.coreset import Coreset, nearer, sentence
 from corebayes.coreset.check import has_learned_rows
 from corebayes.files.markup import element, notebook
@@ -48,6 +49,9 @@ class Certificate:
     marginals: Marginals | None = None
     """Of models whose rows touch few parameters: what changes about single parameters, and about
     those that all rows share."""
+    reweighted: Reweighted | None = field(default=None, repr=False, compare=False)
+    """The draws with weights under which they are of the posterior of all rows, where KL is given:
+    `np.average(found.reweighted.draws, axis=0, weights=found.reweighted.weights)` is its mean."""
 
     def __str__(self) -> str:
         lines = [self.verdict, ""]
@@ -74,7 +78,8 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and None, for JSON."""
-        plain = asdict(self)
+        plain = asdict(replace(self, reweighted=None))
+        del plain["reweighted"]
         for name in ("reverse_kl", "forward_kl", "symmetrised_kl"):
             kl: Estimate | None = getattr(self, name)
             plain[name] = None if kl is None else kl._asdict()

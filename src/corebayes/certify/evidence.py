@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import logsumexp
 
+from corebayes.certify.reweighted import Reweighted
 from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.diagnostics import PASS_DRAWS
 from corebayes.rows import Rows
@@ -53,6 +54,10 @@ class Evidence(Protocol):
         """The ratios of so many draws, those of earlier calls among them."""
         ...
 
+    def reweighted(self) -> Reweighted:
+        """All draws so far, with the weights under which they are of the posterior of all rows."""
+        ...
+
 
 class Covered:
     """Independent draws of a mixture. Cost: N potentials for each new one."""
@@ -85,6 +90,9 @@ class Covered:
         """log π_w / q, of mean one."""
         logs = self.ours - log_mixture(self.parts, self.counts / self.counts.sum(), self.draws)
         return logs - (logsumexp(logs) - np.log(logs.size))
+
+    def reweighted(self) -> Reweighted:
+        return Reweighted.of(self.draws, self.log_weights(), self.ratios)
 
     def shares_near(self, fit: Gaussian) -> tuple[float, float]:
         """The shares of π and of π_w that lie where the draws of a fit do."""
@@ -129,6 +137,13 @@ class Chains:
     def __init__(self, coreset: Coreset, rows: Rows, draws: Draws) -> None:
         self.coreset, self.rows, self.draws = coreset, rows, draws
         self.ratios: Array = np.full(draws.values.shape[:2], np.nan)
+
+    def reweighted(self) -> Reweighted:
+        known = ~np.isnan(self.ratios[0])
+        ratios, weights = self.ratios[:, known], self.draws.weights
+        with np.errstate(divide="ignore"):
+            logs = np.zeros_like(ratios) if weights is None else np.log(weights[:, known])
+        return Reweighted.of(self.draws.values[:, known], logs, ratios)
 
     def evaluated(self, number: int) -> tuple[Array, Array]:
         """The draws (chains, draws, d) that `at_least` this number are, and their ratios."""

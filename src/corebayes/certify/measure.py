@@ -155,7 +155,7 @@ def _measured_with(
         )
     if sources.evidence is not None:
         num_draws, found = in_stages(sources.evidence, stages(draws), tol)
-        return certificate.judged(
+        result = certificate.judged(
             coreset,
             found,
             tol,
@@ -164,6 +164,7 @@ def _measured_with(
             because=sources.what_is_lost(),
             unseen=sources.unseen,
         )
+        return _with_draws(result, sources.evidence)
     drawn = _drawn(rng, coreset, draws)
     return _of_draws(coreset, rows, drawn, tol, stages(draws), modes, unseen=sources.unseen)
 
@@ -263,6 +264,7 @@ def _of_draws(
                 coreset, trouble, "draws", tol, num_draws=num_draws, **about
             )
     result = certificate.judged(coreset, found, tol, num_draws=num_draws, **about, **judging)
+    result = _with_draws(result, evidence)
     if is_structured(coreset.model):
         wanted = num_draws
         if not result.certified:
@@ -271,6 +273,11 @@ def _of_draws(
             wanted = max(num_draws, most)
         result = certificate.with_marginals(result, _marginals(coreset, evidence, wanted))
     return result
+
+
+def _with_draws(found: Certificate, evidence: Evidence) -> Certificate:
+    """The same with its draws, where their ratios can be trusted."""
+    return found if found.reverse_kl is None else replace(found, reweighted=evidence.reweighted())
 
 
 def _marginals(coreset: Coreset, evidence: Chains, num_draws: int) -> Marginals:

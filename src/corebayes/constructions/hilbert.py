@@ -45,7 +45,7 @@ class VectorQuery(Query[Answer], Protocol[Answer]):
     def answer_embedded(self, vectors: Any, block: Any, numbers: Indices) -> Answer: ...
 
 
-class Kept(NamedTuple):
+class KeptVectors(NamedTuple):
     """All rows of a small problem, and their vectors."""
 
     vectors: Any
@@ -61,7 +61,7 @@ class Target:
 
     space: TangentSpace
     total: Array
-    _kept: Kept | None = field(default=None, repr=False)
+    _kept: KeptVectors | None = field(default=None, repr=False)
     _length: float | None = field(default=None, repr=False)
 
     @classmethod
@@ -75,7 +75,7 @@ class Target:
             return problem.ask(query)
         if self._kept is None:
             points = reduce(Points.append, problem.ask(AllRows()))
-            self._kept = Kept(self.space.embed(points.rows), points)
+            self._kept = KeptVectors(self.space.embed(points.rows), points)
         vectors, points = self._kept
         return query.answer_embedded(vectors, points.rows, points.indices)
 

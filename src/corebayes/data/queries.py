@@ -21,7 +21,7 @@ def is_query(source: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Query:
+class LazyQuery:
     """The columns that are used of a query; called, it is run and gives tables of equal length."""
 
     source: Any
@@ -53,7 +53,9 @@ class Query:
         return f"a query of {type(self.source).__name__}"
 
 
-def used_columns(source: Any, target: Any, features: Sequence[Any] | None, counts: Any) -> Query:
+def used_columns(
+    source: Any, target: Any, features: Sequence[Any] | None, counts: Any
+) -> LazyQuery:
     """The query for the columns that have a role, so that the engine reads no others."""
     lazy = is_kind(source, "polars", "LazyFrame")
     names = tuple(source.collect_schema().names() if lazy else source.columns)
@@ -61,5 +63,7 @@ def used_columns(source: Any, target: Any, features: Sequence[Any] | None, count
     roles = choose_roles(names, target, features, counts)
     used = [*roles.features, *(n for n in (roles.target, roles.counts) if n is not None)]
     if lazy:
-        return Query(source.select(used))
-    return Query(source.project(", ".join('"' + name.replace('"', '""') + '"' for name in used)))
+        return LazyQuery(source.select(used))
+    return LazyQuery(
+        source.project(", ".join('"' + name.replace('"', '""') + '"' for name in used))
+    )

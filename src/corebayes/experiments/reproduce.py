@@ -14,7 +14,7 @@ from corebayes.experiments.figures import Figure, kl_figure, regression_figure
 from corebayes.experiments.measure import coresets_of
 from corebayes.experiments.progress import Watcher
 from corebayes.experiments.results import Results
-from corebayes.experiments.trials import Store, Trial, plan, run_missing
+from corebayes.experiments.trials import Trial, TrialStore, plan, run_missing
 from corebayes.files.atomic import write_atomically
 from corebayes.files.outputs import ROOM, probe_folder
 
@@ -64,7 +64,7 @@ def reproduce(
         trials = plan(wanted, num_trials, sources, quick=quick)
         outcomes = run_missing(
             trials,
-            Store(out / "trials"),
+            TrialStore(out / "trials"),
             workers=workers,
             begin=watcher.begin,
             show=watcher.done,

@@ -68,7 +68,7 @@ def plan(names: Sequence[str], num_trials: int, sources: Sources, *, quick: bool
     return [trial for _, _, trial in sorted(trials, key=lambda each: each[:2])]
 
 
-class Store:
+class TrialStore:
     """The files of finished trials, in a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -109,7 +109,7 @@ class Store:
 
 def run_missing(
     trials: Sequence[Trial],
-    store: Store,
+    store: TrialStore,
     *,
     workers: int | None,
     begin: Callable[[int, int], None] = lambda total, kept: None,

@@ -83,7 +83,7 @@ class Bad(NamedTuple):
     """Empty for the target."""
 
 
-class Seen(NamedTuple):
+class SeenRows(NamedTuple):
     """What was seen of the targets and, to know the rank, of the features of some rows."""
 
     bad: Bad | None
@@ -151,7 +151,7 @@ class Targets:
     def key(self) -> Any:
         return self.model.kind, self.model.parameter_names
 
-    def answer(self, block: Block, numbers: Indices) -> Seen:
+    def answer(self, block: Block, numbers: Indices) -> SeenRows:
         if block.counts is not None:
             counted = np.flatnonzero(block.counts > 0.0)
             block, numbers = block.take(counted), numbers[counted]
@@ -174,9 +174,9 @@ class Targets:
         kinds = np.empty(0) if bad else _few(self.model.survey_of(block))
         moments = Moments.of(values, block.counts)
         lowest = float(block.y.min(initial=np.inf))
-        return Seen(bad, lowest, targets, numbers[first], gram, moments, kinds)
+        return SeenRows(bad, lowest, targets, numbers[first], gram, moments, kinds)
 
-    def merge(self, first: Seen, second: Seen) -> Seen:
+    def merge(self, first: SeenRows, second: SeenRows) -> SeenRows:
         bad = first.bad
         if bad is None:
             # What the rows before say is held against the first row of every target.
@@ -188,9 +188,9 @@ class Targets:
             gram = first.gram + second.gram
         kinds = _few(np.concatenate([first.kinds, second.kinds]))
         lowest, moments = min(first.lowest, second.lowest), first.moments.plus(second.moments)
-        return Seen(bad, lowest, targets, numbers, gram, moments, kinds)
+        return SeenRows(bad, lowest, targets, numbers, gram, moments, kinds)
 
-    def conclude(self, answer: Seen | None, target_name: str) -> Seen | None:
+    def conclude(self, answer: SeenRows | None, target_name: str) -> SeenRows | None:
         if answer is None:
             return None
         if answer.bad is not None:

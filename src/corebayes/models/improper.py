@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.models.coefficient_prior import Flat
-from corebayes.models.design import Seen
+from corebayes.models.design import SeenRows
 from corebayes.models.rank import TOLERANCE, describe_deficiency
 from corebayes.models.stated_prior import StatedPriors
 from corebayes.types import Array, Data, Indices
@@ -35,7 +35,7 @@ MOST_ROUNDS = 50
 REMEDY = "give it a proper prior, Normal(0, 2.5) say"
 
 
-def check_proper(model: Any, data: Data, seen: Seen) -> None:
+def check_proper(model: Any, data: Data, seen: SeenRows) -> None:
     """A ValueError that names the parameter whose posterior does not exist, and why.
 
     Cost: nothing without flat priors and learned noise; with flat ones a few passes at most.
@@ -48,7 +48,7 @@ def check_proper(model: Any, data: Data, seen: Seen) -> None:
     _check_noise(model, data, seen)
 
 
-def _check_flat(model: Any, data: Data, seen: Seen, flat: list[int]) -> None:
+def _check_flat(model: Any, data: Data, seen: SeenRows, flat: list[int]) -> None:
     names, width = model.fixed_names, model.num_columns
     for number in range(len(model.family.linear)):
         own = [place for place in flat if place // width == number]
@@ -169,7 +169,7 @@ def _programme(X: Array, up: NDArray[np.bool_], down: NDArray[np.bool_]) -> Arra
     return np.where(np.abs(direction) > 1e-7, direction, 0.0)
 
 
-def _check_noise(model: Any, data: Data, seen: Seen) -> None:
+def _check_noise(model: Any, data: Data, seen: SeenRows) -> None:
     """Residuals of zero of more rows than coefficients: the density of small noise is infinite."""
     scales = [one.name for one in model.constants if one.in_units_of_target]
     if not scales or model.terms or not model.family.location_family:

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from corebayes.models.design import Seen, Targets, coefficient_names
+from corebayes.models.design import SeenRows, Targets, coefficient_names
 from corebayes.models.family import Family, Jet
 from corebayes.models.fixed_part import FixedPart
 from corebayes.models.glm import GLM
@@ -62,7 +62,7 @@ class MixedRegression(MixedDesign):
             tuple(term.group for term in self.terms),
             targets,
         )
-        seen: Seen = data.learn(question)
+        seen: SeenRows = data.learn(question)
         model = replace(self, family=self.family.settled(seen.kinds))
         for term, values in zip(self.terms, question.values, strict=True):
             _check_labels(term, values)

@@ -9,12 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.coreset import Coreset
+from corebayes.models.structure import is_structured
 from corebayes.rows import Rows
 from corebayes.scan.inline import one_blas_thread
 from corebayes.types import Array, Block, Model
 
 # Rows on which the price of all rows is measured; more would only take longer.
 MEASURED_ROWS = 20_000
+# What `corebayes.laplace` takes by default; and draws at which potentials are timed.
+LAPLACE_PASSES, LAPLACE_DRAWS, FEW_DRAWS = 6, 1000, 20
 
 
 class Cost(NamedTuple):
@@ -23,6 +26,8 @@ class Cost(NamedTuple):
     coreset_seconds: float
     full_seconds: float
     num_measured: int
+    laplace_seconds: float | None
+    """Of `corebayes.laplace` on all rows, where that is for such a model."""
 
 
 def gradient_costs(coreset: Coreset, data: Rows, theta: Array) -> Cost:
@@ -31,7 +36,19 @@ def gradient_costs(coreset: Coreset, data: Rows, theta: Array) -> Cost:
     block = data.take(data.some(np.random.default_rng(0), number))
     some = gradient_seconds(coreset.model, block, block.multiplicity(), theta, repeats=5)
     ours = gradient_seconds(coreset.model, coreset.rows, coreset.weights, theta, repeats=50)
-    return Cost(ours, some * data.num_rows / len(block), len(block))
+    scale = data.num_rows / len(block)
+    laplace = None
+    if coreset.model.log_concave and not is_structured(coreset.model):
+        laplace = scale * _laplace_seconds(coreset.model, block, theta)
+    return Cost(ours, some * scale, len(block), laplace)
+
+
+def _laplace_seconds(model: Model, block: Block, theta: Array) -> float:
+    """Of Newton's passes, and of potentials at draws, measured at a few of them."""
+    weights, few = block.multiplicity(), np.tile(theta, (FEW_DRAWS, 1))
+    passes = shortest_seconds(lambda: model.gradient_and_hessian(theta, block, weights), 3)
+    draws = shortest_seconds(lambda: model.sum_potentials(few, block, weights), 3)
+    return LAPLACE_PASSES * passes + LAPLACE_DRAWS / FEW_DRAWS * draws
 
 
 def gradient_seconds(

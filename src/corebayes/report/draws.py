@@ -47,7 +47,7 @@ class Drawn(NamedTuple):
         return float(np.mean(self.stats["n_steps"])) * chains * (number + NUM_TUNE)
 
 
-class Parameter(NamedTuple):
+class DrawnParameter(NamedTuple):
     """One number of the model: its draws under π_w, and what they come to."""
 
     name: str
@@ -88,9 +88,9 @@ def importance_shares(log_ratios: Array) -> Array:
 
 def parameters(
     coreset: Coreset, drawn: Drawn, shares: Array | None, exact: Array | None = None
-) -> tuple[Parameter, ...]:
+) -> tuple[DrawnParameter, ...]:
     """Every parameter under its own name, with both means and standard deviations."""
-    found: list[Parameter] = []
+    found: list[DrawnParameter] = []
     exactly = {} if exact is None else dict(_named(coreset.model, exact))
     for name, values in _named(coreset.model, drawn.flat):
         corrected, theirs = None, exactly.get(name)
@@ -100,7 +100,7 @@ def parameters(
             mean = float(shares @ values)
             corrected = mean, float(np.sqrt(shares @ np.square(values - mean)))
         summary = describe(name, values.reshape(drawn.draws.shape[:2]))
-        found.append(Parameter(name, values, summary, corrected, theirs))
+        found.append(DrawnParameter(name, values, summary, corrected, theirs))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from corebayes.figures.plots import smooth_density
 from corebayes.report import svg
 from corebayes.report.cost import duration
 from corebayes.report.curves import Curve
-from corebayes.report.draws import Parameter
+from corebayes.report.draws import DrawnParameter
 from corebayes.report.findings import Sizes
 from corebayes.report.landscape import Landscape
 from corebayes.report.svg import Scale, number, spanning
@@ -84,7 +84,7 @@ def _certified(kl: Estimate, x: float, y: Scale) -> list[str]:
     ]
 
 
-def marginal_figure(parameter: Parameter, shares: Array | None, place: int) -> str:
+def marginal_figure(parameter: DrawnParameter, shares: Array | None, place: int) -> str:
     """One parameter: its coreset posterior as a line, the corrected one filled."""
     width, height, base = 200, 132, 100
     values = parameter.values

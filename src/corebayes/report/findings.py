@@ -22,7 +22,7 @@ from corebayes.report.curves import Curve
 from corebayes.report.draws import (
     NUM_CHAINS,
     Drawn,
-    Parameter,
+    DrawnParameter,
     draw,
     importance_shares,
     parameters,
@@ -72,7 +72,7 @@ class Findings(NamedTuple):
 
     coreset: Coreset
     drawn: Drawn
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[DrawnParameter, ...]
     sizes: Sizes | None
     measured: Measured | None
 

@@ -11,7 +11,7 @@ from corebayes.coreset.shown import to_columns
 from corebayes.data.units import COUNT
 from corebayes.report import figures
 from corebayes.report.cost import duration
-from corebayes.report.draws import NUM_TUNE, Parameter
+from corebayes.report.draws import NUM_TUNE, DrawnParameter
 from corebayes.report.findings import Findings, Measured
 from corebayes.report.html import MISSING, Markup, element, figure, section, table
 from corebayes.report.landscape import flat
@@ -120,7 +120,7 @@ def _correction_words(findings: Findings, shown: int) -> str:
     return words + f"The correction moves no mean by more than {number(largest, 2)} posterior sd."
 
 
-def _numbers(parameter: Parameter) -> list[str]:
+def _numbers(parameter: DrawnParameter) -> list[str]:
     """The parameter's line, its numbers to a hundredth of the standard deviation."""
     summary, sd = parameter.summary, parameter.summary["sd"]
     decimals = 4 if not sd > 0.0 else int(np.clip(2 - np.floor(np.log10(sd)), 0, 12))
@@ -269,6 +269,12 @@ def cost(findings: Findings) -> Markup:
             words += (
                 f"NUTS took about {drawn.num_gradients:,.0f} gradients; as many on all rows would "
                 f"take {duration(full)}."
+            )
+        if price.laplace_seconds is not None and drawn.stats is not None:
+            words += (
+                " If this is the one fit you need of this model, corebayes.laplace draws from the "
+                f"posterior of all rows in about {duration(price.laplace_seconds)} and a second "
+                "or so to start."
             )
     drawing = figures.cost_figure([(name, max(value, 1e-6), css) for name, value, css in bars])
     return section("cost", "Time and cost", element("p", words), figure(drawing, "Seconds."))

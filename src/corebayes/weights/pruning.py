@@ -17,14 +17,14 @@ SHARE = 100
 NEARLY_DEPENDENT, DAMPING = 1e7, 1e-8
 
 
-class Kept(NamedTuple):
+class Remaining(NamedTuple):
     """Positions that stay, and the least-squares weights there, all positive."""
 
     positions: Indices
     values: Array
 
 
-def prune(gram: Array, values: Array, sizes: Collection[int]) -> dict[int, Kept]:
+def prune(gram: Array, values: Array, sizes: Collection[int]) -> dict[int, Remaining]:
     """Let vectors leave; what is kept when no more than each of the `sizes` are left.
 
     Without vector i the squared distance of the least squares grows by x_i² / K_ii, K = gram⁻¹,
@@ -35,7 +35,7 @@ def prune(gram: Array, values: Array, sizes: Collection[int]) -> dict[int, Kept]
     Cost: M³ flops for K, once, and M² for each vector that leaves.
     """
     if values.size <= min(sizes):
-        return {size: Kept(np.arange(values.size), values) for size in sizes}
+        return {size: Remaining(np.arange(values.size), values) for size in sizes}
     inverse: Array = np.asarray(np.linalg.inv(gram), dtype=np.float64)
     if not np.diag(inverse).max() < NEARLY_DEPENDENT:
         # Round-off would decide who leaves: weights that are damped where nothing holds them.
@@ -43,7 +43,7 @@ def prune(gram: Array, values: Array, sizes: Collection[int]) -> dict[int, Kept]
         inverse = np.asarray(np.linalg.inv(damped), dtype=np.float64)
         values = inverse @ (gram @ values)
     positions = np.arange(values.size)
-    kept: dict[int, Kept] = {}
+    kept: dict[int, Remaining] = {}
     for size in sorted(sizes, reverse=True):
         while positions.size > size:
             check_time()
@@ -56,7 +56,7 @@ def prune(gram: Array, values: Array, sizes: Collection[int]) -> dict[int, Kept]
             out = np.flatnonzero(values <= 0.0)
             out = out if positions.size > SHARE else out[np.argmin(values[out]), None]
             positions, values, inverse = _without(out, positions, values, inverse)
-        kept[size] = Kept(positions, values)
+        kept[size] = Remaining(positions, values)
     return kept
 
 

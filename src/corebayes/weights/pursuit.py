@@ -217,7 +217,7 @@ class Pool:
         return slopes
 
 
-class Remembered:
+class RememberedPool:
     """A pool that keeps the inner products of all its n rows with those that were ever taken, as
     long as they fit: n·M flops for the slopes, whatever an element of the space costs."""
 
@@ -275,7 +275,7 @@ def _one_by_one(vectors: Pool, sizes: Sequence[int], largest: int) -> Path:
 
 def _in_blocks(vectors: Pool, sizes: Sequence[int], largest: int, left: float) -> Path:
     """Until ½ ‖b − Σ x_i u_i‖² is what may be left, or is seen to stay."""
-    pursuit = BlockPursuit(Remembered(vectors), PRECISION * _largest_of(vectors.cross))
+    pursuit = BlockPursuit(RememberedPool(vectors), PRECISION * _largest_of(vectors.cross))
     choices = {size: Choice(*pursuit.reached[:2]) for size in sizes}
     stops, gains = sorted({*sizes, largest}), dict.fromkeys(sizes, 0.0)
     whole = 0.5 * float(vectors.total @ vectors.total)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -13,35 +15,49 @@ from corebayes.samplers.mode_search import Mode
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.resampling import MAX_PARETO_K
 from corebayes.scan.heights import Heights
+from corebayes.tangent.default import affordable_cubes
+from corebayes.tangent.geometry import element_of, half_square
 from corebayes.tangent.hermite import UNSEEN, HermiteSpace
 from corebayes.types import Array, Estimate, WeightedPoints
 
 # Draws, enough to know KL to a fifth or so; and rows up to which they cost next to nothing.
 MEASURED, FEW_ROWS = 400, 20_000
+# Nats of the next degree that are worth a pass.
+NOTABLE = 1e-3
 
 
 def kl_of(view: View, look: Look, tolerance: float) -> Estimate:
-    """What the space sees of KL and, where all of that is matched, what is left of it.
+    """What the space sees of KL, and what is left beyond it where that may be more.
 
-    Polynomials of a degree that is matched say nothing of the next, which few rows of few
-    parameters still miss by up to a thousandth of a nat. Cost: 400·N potentials, of few rows only.
+    Polynomials of a degree that is matched say nothing of the next. Where few rows are all there
+    are, that is measured; where many are, it is an estimate for rows that are unlike each other,
+    which is too much for the rows of rare levels: there the next degree is summed over all rows.
+    Cost: 400·N potentials of few rows, or N·d³ flops where the estimate is notable.
     """
-    seen = view.kl(look)
-    if not (
-        isinstance(look.space, HermiteSpace)
-        and look.space.order >= UNSEEN
-        and look.half_variance <= tolerance
-        and view.problem.data.num_rows <= FEW_ROWS
-    ):
+    seen, space = view.kl(look), look.space
+    if not isinstance(space, HermiteSpace):
         return seen
-    points = look.points
-    posterior = Posterior(view.problem.model, points.rows, points.weights)
+    if space.order < UNSEEN:
+        beyond = space.beyond(look.points)
+        notable = beyond > max(NOTABLE, 0.5 * seen.value) and affordable_cubes(view.problem)
+        return _with_next_degree(view, look, space, seen.value - beyond) if notable else seen
+    if look.half_variance > tolerance or view.problem.data.num_rows > FEW_ROWS:
+        return seen
+    posterior = Posterior(view.problem.model, look.points.rows, look.points.weights)
     # Of its own random numbers: what is built does not depend on what is said of it.
-    drawn = weighted_draws(np.random.default_rng(0), posterior, [Mode(look.space.gaussian, 0.0)])
+    drawn = weighted_draws(np.random.default_rng(0), posterior, [Mode(space.gaussian, 0.0)])
     if drawn.weights is None or drawn.pareto_k > MAX_PARETO_K:
         return seen
-    found = kl_at(view, points, look.space.location, drawn.flat, drawn.weights.ravel())
+    found = kl_at(view, look.points, space.location, drawn.flat, drawn.weights.ravel())
     return seen._replace(value=max(seen.value, found))
+
+
+def _with_next_degree(view: View, look: Look, space: HermiteSpace, seen: float) -> Estimate:
+    """KL that is seen, and half of the square of what is missing in the next degree."""
+    finer = replace(space, order=space.order + 1)
+    total = view.geometry().total(view.problem, finer)
+    missing = half_square(total.element - element_of(finer, look.points))
+    return Estimate(seen + max(missing - look.half_variance, 0.0), 0.0)
 
 
 def weighted_draws(rng: np.random.Generator, posterior: Posterior, modes: list[Mode]) -> Draws:
