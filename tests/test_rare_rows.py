@@ -181,6 +181,7 @@ def test_a_construction_of_choice_sees_all_rows():
     assert (level[coreset.indices] >= 2).sum() < 6
 
 
+@pytest.mark.slow
 def test_a_path_keeps_them_too():
     model, rows = cb.from_formula("y ~ x + place", visits(2500, "bernoulli", 0), family="bernoulli")
     sizes = [8, 60, 90]

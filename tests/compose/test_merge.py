@@ -18,10 +18,7 @@ def parts():
 
 def test_a_tree_of_merges_is_near_the_coreset_of_the_whole(parts):
     names = [f"site-{k}" for k in range(6)]
-    level = [
-        cb.merge(parts[k : k + 2], size=40, names=names[k : k + 2], reserve=0)
-        for k in range(0, 6, 2)
-    ]
+    level = [cb.merge(parts[k : k + 2], size=40, names=names[k : k + 2]) for k in range(0, 6, 2)]
     # Nodes travel to workers and back.
     level = [pickle.loads(pickle.dumps(node)) for node in level]
     root = cb.merge(level, size=12)

@@ -121,7 +121,10 @@ def put_right(
     gram, cross = space.gram(vectors), space.project(vectors, goal)
     change = _nearest_change(gram, cross, weights)
     left = goal - space.combine(vectors, change)
-    return points.at(weights + change) if half_square(left) < half_square(goal) else points
+    if not half_square(left) < half_square(goal):
+        return points
+    # A row of weight zero would be one that does not count.
+    return points.at(np.maximum(weights + change, ROUND_OFF * weights))
 
 
 def _nearest_change(gram: Array, cross: Array, weights: Array) -> Array:
