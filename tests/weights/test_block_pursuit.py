@@ -74,12 +74,12 @@ def test_it_ends_where_no_vectors_match_the_rest(monkeypatch):
     ends = []
     for share in (pursuit.STALLED, -1.0):
         monkeypatch.setattr(pursuit, "STALLED", share)
-        choice = chosen(vectors, total, [400], enough=1e-3)[0]
+        choice = chosen(vectors, total, [400], enough=4e-3)[0]
         ends.append((0.5 * distance(vectors, total, *choice) ** 2, len(rounds)))
         rounds.clear()
     (early, few), (late, many) = ends
     assert few < many
-    assert 0.1 < late < early < 1.03 * late
+    assert 0.1 < late < early < 1.2 * late
 
 
 def test_rows_that_come_many_times_are_taken_once():
@@ -101,6 +101,15 @@ def test_slopes_are_the_same_where_products_do_not_fit(monkeypatch):
     assert distance(vectors, total, *kept) == pytest.approx(
         distance(vectors, total, *projected), rel=0.1
     )
+
+
+@pytest.mark.parametrize("seed", range(10, 50, 2))
+def test_vectors_as_many_as_dimensions_do_not_spoil_the_way_back(seed):
+    # Near the end of the path vectors are all but dependent, and what a factor says is anything.
+    vectors, total = problem(seed)
+    taken, weights = chosen(vectors, total, [200], overshoot=1.5)[0]
+    assert taken.size == 200
+    assert distance(vectors, total, taken, weights) < 0.025 * np.linalg.norm(total)
 
 
 @pytest.mark.parametrize("warm", [False, True])

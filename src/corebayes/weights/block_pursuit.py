@@ -65,7 +65,9 @@ class BlockPursuit:
         self._members: Indices = np.empty(0, dtype=np.int64)
         """Those in the set: the ones taken and some that are pinned."""
         self._x: Array = np.empty(0)
+        self._entering: Indices = np.empty(0, dtype=np.int64)
         self.gain = 0.0
+        self._slopes: Array = candidates.cross
 
     @property
     def reached(self) -> Reached:
@@ -80,34 +82,47 @@ class BlockPursuit:
         """Take these vectors before the first round, at these weights."""
         self._enter(taken, values)
         self._descend()
+        self._measure()
 
     def advance(self, most: int) -> bool:
         """Let a block enter, `most` vectors at most; False when none brings the sum closer."""
         failed: list[Indices] = []
         while len(failed) < PATIENCE:
             check_time()
-            taken, values, gain = self.reached
-            slopes = self._from.slopes(taken, values)
+            (taken, values, gain), slopes = self.reached, self._slopes
+            open_ones = slopes.copy()
             for away in (taken, *failed):
-                slopes[away] = -np.inf
+                open_ones[away] = -np.inf
             number = min(most, max(1, min(self._block, taken.size // SHARE)))
-            best = _largest(slopes, number)
-            best = best[slopes[best] > self._smallest]
+            best = _largest(open_ones, number)
+            best = best[open_ones[best] > self._smallest]
             if best.size == 0:
                 return False
             self._tidy()
             self._enter(best, np.zeros(best.size))
             self._descend()
+            self._measure()
             if self.gain > gain:
                 self._block = 2 * number
                 return True
+            self._members, self._x, self._crowded = taken, values, True
+            self.gain, self._slopes = gain, slopes
             self._block = number // 2
             if number == 1:
                 # In the span of the others, or thrown out again by round-off.
                 failed.append(best)
         return False
 
+    def _measure(self) -> None:
+        """What is gained, by the inner products themselves: the factor of vectors that are close to
+        dependent may say anything."""
+        taken, values, _ = self.reached
+        self._slopes = self._from.slopes(taken, values)
+        # ½ ‖b‖² − ½ ‖b − Σ x_i u_i‖² = ½ Σ_i x_i (⟨u_i, b⟩ + ⟨u_i, b − Σ_j x_j u_j⟩)
+        self.gain = 0.5 * float(values @ (self._from.cross[taken] + self._slopes[taken]))
+
     def _enter(self, numbers: Indices, values: Array) -> None:
+        self._entering = numbers
         # A pinned member that comes back is in the set already.
         inside = np.isin(numbers, self._members)
         numbers, values = numbers[~inside], values[~inside]
@@ -136,8 +151,6 @@ class BlockPursuit:
         if solution is None:
             solution = self._careful()
         self._x = solution
-        # With least-squares weights x the squared distance is ‖b‖² − Σ_i x_i ⟨u_i, b⟩.
-        self.gain = 0.5 * float(solution @ self._from.cross[self._members])
 
     def _bold(self) -> Array | None:
         """All below zero leave at once, until none is; None if that ends further away."""
@@ -145,16 +158,22 @@ class BlockPursuit:
             solution = self._set.solve()
             below = np.flatnonzero(solution < 0.0)
             if below.size == 0:
+                # With least-squares weights x the squared distance is ‖b‖² − Σ_i x_i ⟨u_i, b⟩.
                 gain = 0.5 * float(solution @ self._from.cross[self._members])
                 return solution if gain > self.gain else None
             self._set.pin(below)
         return None
 
     def _careful(self) -> Array:
-        """On the way from x to the least squares those that reach zero leave (Lawson, Hanson)."""
+        """On the way from x to the least squares those that reach zero leave (Lawson, Hanson).
+
+        Only what enters may leave zero: beside members that were pinned before, and would go below
+        zero, it would be below zero itself, and a single vector brings the sum closer for certain.
+        """
         self._crowded = True
         self._set.unpin()
         x = self._x.copy()
+        self._set.pin(np.flatnonzero((x <= 0.0) & ~np.isin(self._members, self._entering)))
         while True:
             check_time()
             solution = self._set.solve()

@@ -227,14 +227,24 @@ class RememberedPool:
         self._columns = np.empty((pool.cross.size, 0), order="F")
         self._slots = np.full(pool.cross.size, -1)
         self._used = 0
+        self._full = False
 
     def gram(self, these: Indices, others: Indices) -> Array:
+        """⟨u_n, u_m⟩, looked up where one side has been taken."""
+        for first, second, turned in ((these, others, False), (others, these, True)):
+            slots = self._slots[second]
+            if np.all(slots >= 0):
+                products = self._columns[np.ix_(first, slots)]
+                return products.T if turned else products
         return self._pool.gram(these, others)
 
     def slopes(self, taken: Indices, values: Array) -> Array:
         fresh = taken[self._slots[taken] < 0]
         if (self._used + fresh.size) * self.cross.size > REMEMBERED:
-            self._columns = self._columns[:, :0]
+            self._full = True
+            self._columns, self._used = self._columns[:, :0].copy(), 0
+            self._slots[:] = -1
+        if self._full:
             return self._pool.slopes(taken, values)
         if fresh.size:
             self._remember(fresh)
