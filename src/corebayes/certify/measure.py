@@ -318,8 +318,9 @@ def _sampling_trouble(sampled: Draws) -> str | None:
             "sampler=NUTS(num_tune=2000, chains=4) and more draws"
         )
     if sampled.num_divergences:
+        number = sampled.num_divergences
         return (
-            f"{sampled.num_divergences} draws ({sampled.how}) diverged also with a smaller step, "
+            f"{number} draw{'s' * (number > 1)} ({sampled.how}) diverged also with a smaller step, "
             "so parts of π_w are not explored. Reparametrise the model"
         )
     return None
