@@ -77,13 +77,15 @@ def test_models_go_back_with_the_priors_of_all_rows():
 
 
 def test_what_bambi_would_get_wrong_is_refused():
-    own = make("binary ~ a", family="bernoulli", link="probit", center_predictors=False)
+    # A prior that no built-in regression has, so that the models stay PyMC's.
+    other = {"a": bambi.Prior("Laplace", mu=0, b=1)}
+    own = make("binary ~ a", family="bernoulli", priors=other, center_predictors=False)
     model, data = from_bambi(own)
     coreset = weighted(model, data, [1, 5, 22], [20.0, 20.0, 20.0])
     with pytest.raises(ValueError, match=r"weighted\(\) fails for the bernoulli family"):
         to_bambi(coreset)
     assert "coreset_weight" in to_pymc(coreset).named_vars
-    model, data = from_bambi(make("y ~ a", priors={"a": bambi.Prior("Laplace", mu=0, b=1)}))
+    model, data = from_bambi(make("y ~ a", priors=other))
     with pytest.raises(ValueError, match="centres the predictors"):
         to_bambi(weighted(model, data, [1, 5, 22], [20.0, 20.0, 20.0]))
     with pytest.raises(TypeError, match="LogisticRegression does not know its Bambi model"):
