@@ -31,7 +31,9 @@ def leave(words: list[str]) -> int:
     return int(left.value.code or 0)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n == "poisson" else pytest.mark.slow) for n in CASES]
+)
 def test_columns_of_rows_are_no_features(tmp_path, name):
     model, options = CASES[name]
     rows, out = tmp_path / "rows.csv", tmp_path / "c.parquet"

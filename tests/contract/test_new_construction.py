@@ -43,6 +43,7 @@ def run(folder, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_one_file_one_export_line_one_row(copy):
     constructions = copy / "src" / "corebayes" / "constructions"
     code = re.findall(r"```\{code-cell\} python\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]

@@ -77,6 +77,7 @@ def _built(tmp_path: Path, model: str) -> None:
     assert built.returncode == 0, built.stderr
 
 
+@pytest.mark.slow
 def test_one_file_one_export_one_row(tmp_path):
     _copied(tmp_path)
     _add_family(tmp_path, "RateRegression", glm.__doc__)

@@ -27,7 +27,9 @@ def rows_of(name: str, num_rows: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"one": 1.0, "x": x, "y": y.astype(float)})
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n == "gaussian" else pytest.mark.slow) for n in FAMILIES]
+)
 @pytest.mark.parametrize("num_rows", [pytest.param(90, marks=pytest.mark.slow), 3000])
 def test_asking_for_more_rows_gives_a_lower_kl(name, num_rows):
     frame = rows_of(name, num_rows, seed=num_rows)

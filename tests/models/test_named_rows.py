@@ -45,6 +45,7 @@ def coreset():
     return cb.build(model(), survival(), target="time", features=["age x"], size=20)
 
 
+@pytest.mark.slow
 def test_a_censored_weibull_with_wide_priors_builds_and_certifies(coreset, tmp_path):
     frame = survival()
     assert coreset.size == 20

@@ -160,7 +160,11 @@ def test_a_slow_shard_is_sent_twice_and_counts_once(data, expected, tmp_path):
     ("what", "reason"),
     [
         ("signal SIGKILL", "killed by signal 9"),
-        ("sleep 60", "no answer within 1 s; no answer within 2 s; no answer within 4 s"),
+        pytest.param(
+            "sleep 60",
+            "no answer within 1 s; no answer within 2 s; no answer within 4 s",
+            marks=pytest.mark.slow,
+        ),
         ("disk", "the disk is away; the disk is away"),
     ],
 )
