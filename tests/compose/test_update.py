@@ -235,3 +235,14 @@ def test_the_old_coreset_is_left_alone(first):
 def _frame(X, y):
     pandas = pytest.importorskip("pandas")
     return pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "late": y})
+
+
+def test_fewer_rows_than_parameters_may_have_a_reserve():
+    # Their posterior is as wide as the prior in some directions: its covariance is singular in
+    # floating point.
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40_000, 3))
+    eta = X @ (0.5 * rng.normal(size=3))
+    rng.random(40_000)
+    coreset = cb.build(cb.PoissonRegression(), (X, rng.poisson(np.exp(eta))), size=2, seed=2)
+    assert coreset.size == 2 and np.all(coreset.weights > 0.0)

@@ -70,7 +70,9 @@ def test_bambi_predicts_by_itself():
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"x": rng.gamma(2.0, 2.0, 2000), "k": rng.choice(list("abc"), 2000)})
     frame["y"] = rng.gamma(3.0, np.exp(0.2 * frame.x + 0.5 * (frame.k == "b")) / 3.0)
-    own = bambi.Model("y ~ x + k", frame, family="gamma", link="log")
+    # A prior that no built-in regression has, so that the model stays PyMC's.
+    priors = {"x": bambi.Prior("Laplace", mu=0.0, b=1.0)}
+    own = bambi.Model("y ~ x + k", frame, family="gamma", link="log", priors=priors)
     coreset = cb.build(*cb.from_bambi(own), size=40)
     new = pd.DataFrame({"x": [1.0, 2.0, 6.0], "k": ["a", "b", "c"]})
     drawn = cb.sample(coreset)

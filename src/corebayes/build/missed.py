@@ -80,7 +80,9 @@ def wide_space(
         if num_rows * RidgeAlgebra(dim, order + 1).sums > CHEAP_SUMS:
             break
         order += 1
-    root: Array = np.asarray(np.linalg.cholesky(fit.factor @ fit.factor.T), dtype=np.float64)
+    # LLᵀ = factor factorᵀ without the product, which fewer rows than parameters make singular.
+    upper = np.linalg.qr(fit.factor.T)[1]
+    root = upper.T * np.where(np.diag(upper) < 0.0, -1.0, 1.0)
     # σ², and N = d/σ²
     variances = np.sum(np.square(model.design(points.rows) @ root), axis=1)
     count = dim / np.average(variances, weights=points.weights)

@@ -64,8 +64,9 @@ class AnnealedSparseVI(Construction):
     hundred times this on the way to more than a hundred points."""
 
     def passes(self, size: int | None) -> tuple[float, float]:
-        """Of a size that was asked for; an open one takes a few more each time it grows."""
-        return (2.0, 16.0 if size is not None else float("inf"))
+        """Of a size that was asked for, with fewer points than parameters and a reserve at the
+        most; an open one takes a few more each time it grows."""
+        return (2.0, 24.0 if size is not None else float("inf"))
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         if isinstance(self.geometry, Pinned):
