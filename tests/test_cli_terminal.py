@@ -63,6 +63,7 @@ def test_at_a_terminal_help_has_colours_and_boxes():
     assert "\x1b[" in said and "╭" in said and "Example: corebayes build" in said
 
 
+@pytest.mark.slow
 def test_at_a_terminal_a_long_step_has_a_bar_and_the_verdict_a_colour(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))

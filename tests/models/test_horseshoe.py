@@ -163,6 +163,7 @@ def test_horseshoes_by_name_share_their_scales_where_they_are_equal() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["logistic", "linear"])
 def test_other_libraries_have_the_same_density(family: str) -> None:
     """Every export compares its density with ours before it is handed over."""
