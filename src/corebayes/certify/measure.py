@@ -132,7 +132,7 @@ def _measured_with(
     coreset: Coreset, rows: Rows, *, draws: int, seed: int, tol: float, sampler: Sampler | None
 ) -> Certificate:
     model = coreset.model
-    if _is_everything(coreset, rows):
+    if sampler is None and _is_everything(coreset, rows):
         return _known(coreset, 0.0, 0.0, tol)
     if sampler is None and is_conjugate(model):
         return _known(coreset, *exact_kl(model, coreset, rows), tol)

@@ -39,7 +39,7 @@ NEAR_ENOUGH = 1.0
 # Looks at most: more would be no better than a march.
 MOST_LOOKS = 10
 # Passes on the way to a mode at most.
-MOST_PASSES_TO_MODE = 90
+MOST_PASSES_TO_MODE = 120
 # A step that leaves more than this share of the way will not settle.
 SLOWEST = 0.7
 # The squared distance to the mode, in standard deviations, from where the mean is in sight.
@@ -79,8 +79,8 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
         # A wide prior on what the subsample does not show: safe steps to the mode come first.
         start = rough.space(view.rng, problem, points).location
         ask = Remembered(problem.ask)
-        # Each takes a pass for the length and one for the derivatives; a third is for what follows.
-        steps = max(int(min(view.passes_left, MOST_PASSES_TO_MODE) / 3.0), 1)
+        # Each takes a pass for the length and one for the derivatives; half is for what follows.
+        steps = max(int(min(view.passes_left, MOST_PASSES_TO_MODE) / 4.0), 1)
         fit = asked_posterior(
             problem.model, ask, start=start, tolerance=AT_THE_MODE, max_steps=steps
         )

@@ -27,7 +27,7 @@ from corebayes.weights.pursuit import NOTHING_LEFT
 
 # Passes at the most for a size that is asked for, and for each further one of a path. Some of them
 # are kept back for what must follow; rows that take no time are gone over as often as it helps.
-MOST_PASSES, FURTHER_PASSES, KEPT_BACK, CHEAP_ROWS = 24.0, 4.0, 6.0, 1_000_000
+MOST_PASSES, FURTHER_PASSES, KEPT_BACK, CHEAP_ROWS = 30.0, 4.0, 6.0, 1_000_000
 
 State = march.March | choose.Choose | polish.Polish | grow.Grow | stray.Settle | grow.Arrived
 
@@ -38,7 +38,7 @@ class AnnealedSparseVI(Construction):
 
     Cost: as a rule two to nine passes whatever N is, more where a posterior is nearly as wide as
     its prior in some direction (separated classes; `build` keeps levels of few rows out of sight,
-    see `build.rest`) and with fewer points than parameters, but no more than 24, and one to four
+    see `build.rest`) and with fewer points than parameters, but no more than 30, and one to four
     for each further size of a path; of fewer than 100,000 rows, whose passes take no time, as many
     as help. For each pursuit M·(M + d) flops a row of the pool.
     """
