@@ -12,7 +12,8 @@ import numpy as np
 from corebayes.data import numbers
 from corebayes.data.checks import check_same_length
 from corebayes.data.columns import choose_roles, find
-from corebayes.data.npy import FileArray, NpySource, Stored, read_header
+from corebayes.data.npy import FileArray, NpySource, Stored
+from corebayes.data.npy_header import read_header
 from corebayes.data.watch import WatchedFile, path_of
 from corebayes.files.reading import check_regular, first_line
 
