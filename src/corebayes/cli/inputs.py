@@ -18,7 +18,7 @@ from corebayes.constructions import Construction, exported
 from corebayes.coreset import Coreset
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import as_limit
-from corebayes.data.npy import check_archive
+from corebayes.data.npy_header import check_archive
 from corebayes.data.parquet_files import is_address, is_parquet
 from corebayes.files.reading import check_regular, first_line
 from corebayes.formula.design import Design
