@@ -18,13 +18,15 @@ from typing import Any
 import numpy as np
 
 from corebayes.adapters.adapted import AdaptedModel, Answer, Part, Terms
-from corebayes.adapters.buckets import SMALLEST, bucket, pad
 from corebayes.extras import import_extra
-from corebayes.models.compiling import call
+from corebayes.models.compiling import call, pad
+from corebayes.models.compiling import float64 as float64
 from corebayes.models.touching import TouchingModel
 from corebayes.types import Array, Block
 
 SiteTerms = tuple[dict[str, Any], dict[str, Any]]
+# From the second on a size is a multiple of it: a full block of a pass wastes little.
+SMALLEST, STEP = 64, 128
 
 
 def import_jax(extra: str) -> Any:
@@ -43,11 +45,6 @@ def _answer_in_the_calling_thread(jax: Any) -> None:
     """
     if "JAX_CPU_ENABLE_ASYNC_DISPATCH" not in os.environ:
         jax.config.update("jax_cpu_enable_async_dispatch", False)
-
-
-def float64() -> Any:
-    """float64 in this thread until the block ends, whatever the user's JAX is set to."""
-    return _jax().enable_x64(True)
 
 
 class JaxModel(AdaptedModel, TouchingModel):
@@ -124,7 +121,7 @@ class JaxModel(AdaptedModel, TouchingModel):
         return Terms({name: float(value) for name, value in prior.items()}, rows)
 
     def part(self, block: Block, rows: slice) -> Part:
-        size = max(bucket(rows.stop - rows.start), SMALLEST)
+        size = max(_bucket(rows.stop - rows.start), SMALLEST)
         padded = {field.name: pad(block[field.name][rows], size) for field in self.fields}
         with float64():
             return Part(rows, size, _jax().device_put(padded))
@@ -226,7 +223,14 @@ def _call(kernel: Any, *arguments: Any) -> Any:
 
 
 def _padded(draws: Array) -> Array:
-    return pad(draws, bucket(len(draws)))
+    return pad(draws, _bucket(len(draws)))
+
+
+def _bucket(number: int) -> int:
+    """The padded size: 1, 64, 128, 256, 384, 512, …"""
+    if number <= SMALLEST:
+        return 1 if number <= 1 else SMALLEST
+    return -(-number // STEP) * STEP
 
 
 def _filled(weights: Array, part: Part) -> Array:
