@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.adapters.adapted import AdaptedModel, Answer, Part, Terms
+from corebayes.adapters.adapted import AdaptedModel, Answer, RowPart, Terms
 from corebayes.extras import import_extra
 from corebayes.models.compiling import call, pad
 from corebayes.models.compiling import float64 as float64
@@ -120,21 +120,23 @@ class JaxModel(AdaptedModel, TouchingModel):
         prior, rows = _call(self._compiled_terms, theta, dict(block.fields))
         return Terms({name: float(value) for name, value in prior.items()}, rows)
 
-    def part(self, block: Block, rows: slice) -> Part:
+    def part(self, block: Block, rows: slice) -> RowPart:
         size = max(_bucket(rows.stop - rows.start), SMALLEST)
         padded = {field.name: pad(block[field.name][rows], size) for field in self.fields}
         with float64():
-            return Part(rows, size, _jax().device_put(padded))
+            return RowPart(rows, size, _jax().device_put(padded))
 
-    def part_potentials(self, draws: Array, part: Part) -> Array:
+    def part_potentials(self, draws: Array, part: RowPart) -> Array:
         values = _call(self._compiled_potentials, _padded(draws), part.arrays)
         return values[: part.rows.stop - part.rows.start, : len(draws)]
 
-    def part_sums(self, draws: Array, part: Part, weights: Array) -> Array:
+    def part_sums(self, draws: Array, part: RowPart, weights: Array) -> Array:
         sums = _call(self._compiled_sums, _padded(draws), part.arrays, _filled(weights, part))
         return sums[: len(draws)]
 
-    def part_value_gradient(self, theta: Array, part: Part, weights: Array) -> tuple[float, Array]:
+    def part_value_gradient(
+        self, theta: Array, part: RowPart, weights: Array
+    ) -> tuple[float, Array]:
         """The prior's value and gradient come with it and are remembered: whoever asks for a
         density needs both, and what a call takes is mostly the calling."""
         kernel = self._compiled_value_gradient
@@ -143,7 +145,7 @@ class JaxModel(AdaptedModel, TouchingModel):
         return float(values[0]), gradients[0]
 
     def part_gradient_and_hessian(
-        self, theta: Array, part: Part, weights: Array
+        self, theta: Array, part: RowPart, weights: Array
     ) -> tuple[Array, Array]:
         return _call(
             self._compiled_gradient_and_hessian, theta, part.arrays, _filled(weights, part)
@@ -233,7 +235,7 @@ def _bucket(number: int) -> int:
     return -(-number // STEP) * STEP
 
 
-def _filled(weights: Array, part: Part) -> Array:
+def _filled(weights: Array, part: RowPart) -> Array:
     """Weights of zero for the rows that only fill up the part."""
     filled = np.zeros(part.size)
     filled[: weights.size] = weights
