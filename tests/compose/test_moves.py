@@ -78,6 +78,8 @@ def test_it_is_kept_in_files_and_goes_with_the_reserve(tmp_path):
     back = cb.load(tmp_path / "c.parquet")
     assert np.array_equal(back.missed.numbers, coreset.missed.numbers)
     assert np.array_equal(back.missed.at.factor, coreset.missed.at.factor)
+    grown, again = (cb.update(one, _months(1, 500, 3, 0.0, 1)[0]) for one in (coreset, back))
+    assert grown.reserve.weights.tobytes() == again.reserve.weights.tobytes()
     coreset.save(tmp_path / "bare.parquet", reserve=False)
     assert cb.load(tmp_path / "bare.parquet").missed is None
     assert cb.build(MODEL, _months(1, 2000, 3, 0.0)[0], size=10, reserve=0).missed is None

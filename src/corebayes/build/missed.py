@@ -82,7 +82,8 @@ def wide_space(
         order += 1
     # LLᵀ = factor factorᵀ without the product, which fewer rows than parameters make singular.
     upper = np.linalg.qr(fit.factor.T)[1]
-    root = upper.T * np.where(np.diag(upper) < 0.0, -1.0, 1.0)
+    # In the order of memory that a file gives back, for the same bits after it was read.
+    root = np.ascontiguousarray(upper.T * np.where(np.diag(upper) < 0.0, -1.0, 1.0))
     space = Hermite(order=order).at(model, Gaussian(fit.mean, root))
     return replace(space, factor=_width(space, points) * root)
 
