@@ -9,7 +9,7 @@ from typer import Option
 import corebayes as cb
 from corebayes.cli.all_rows import AllRows, of_all_rows
 from corebayes.cli.options import Json, Seed, make_console, print_json
-from corebayes.watch.steps import show_steps
+from corebayes.watch.progress import show_steps
 
 EXAMPLE = "Example: corebayes certify coreset.parquet rows.parquet"
 

@@ -12,8 +12,13 @@ import numpy as np
 import corebayes as cb
 from corebayes.constructions import Construction
 from corebayes.experiments import datasets
-from corebayes.experiments.datasets import GENERATORS, HOUSES, HousePrices
-from corebayes.experiments.registry import DataUnavailableError, locate
+from corebayes.experiments.datasets import (
+    GENERATORS,
+    HOUSES,
+    DataUnavailableError,
+    HousePrices,
+    locate,
+)
 from corebayes.types import Array, Model
 from corebayes.weights import Adam
 

@@ -33,7 +33,7 @@ from corebayes.samplers.laplace import full_posterior
 from corebayes.samplers.pareto import pareto_k
 from corebayes.samplers.worth import worth
 from corebayes.types import Array
-from corebayes.watch.steps import Steps
+from corebayes.watch.progress import Steps
 
 # A build that took longer is not repeated for a figure.
 CHEAP_SECONDS = 30.0

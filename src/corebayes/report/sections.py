@@ -1,4 +1,4 @@
-"""The sections of a report: distance, posterior, rows, sampler, cost; `lineage` has the last."""
+"""The sections of a report: distance, posterior, rows, sampler, cost; `page` has the others."""
 
 from __future__ import annotations
 
