@@ -304,7 +304,7 @@ class Run:
         design = data.design
         return {
             **({} if design is None else {"design": design}),
-            **_units(data),
+            **_gathered(data),
             **({"left_out": data.num_left_out} if data.num_left_out else {}),
             "version": __version__,
             "method": repr(self.method),
@@ -322,9 +322,11 @@ class Run:
         }
 
 
-def _units(data: Rows) -> dict[str, Any]:
-    """What the rows are where each is a unit of several."""
+def _gathered(data: Rows) -> dict[str, Any]:
+    """What the rows are where each stands for several: a unit, or all that are the same."""
     table: Any = data.table
+    if getattr(table, "duplicates", None) is not None:
+        return {"duplicates": table.duplicates}
     if not hasattr(table, "unit_name"):
         return {}
     return {"unit": table.unit_name, "unit_rows": table.original_rows}
