@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from corebayes.experiments import geometry_figure, pictures
-from corebayes.experiments.catalogue import EXPERIMENTS, Sources, find_sources
+from corebayes.experiments.catalogue import EXPERIMENTS, DataFiles, find_sources
 from corebayes.experiments.claims import Claim, all_claims
 from corebayes.experiments.datasets import DATASETS
 from corebayes.experiments.figures import Figure, kl_figure, regression_figure
@@ -60,7 +60,7 @@ def reproduce(
         figure, claim = geometry_figure.draw(out / "figure-1-geometry")
         figures.append(figure)
         claims.append(claim)
-    results, sources = None, Sources(files={})
+    results, sources = None, DataFiles(files={})
     if wanted:
         sources = find_sources(wanted, folder, watcher.say)
         trials = plan(wanted, num_trials, sources, quick=quick)
@@ -93,7 +93,7 @@ def _figures(
     out: Path,
     results: Results,
     outcomes: dict[Trial, dict[str, Any]],
-    sources: Sources,
+    sources: DataFiles,
     *,
     quick: bool,
 ) -> list[Figure]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from corebayes.experiments.catalogue import NAMES, Experiment, Sources, make_experiment
+from corebayes.experiments.catalogue import NAMES, DataFiles, Experiment, make_experiment
 from corebayes.experiments.datasets import DATASETS
 from corebayes.experiments.measure import METHOD_SEEDS, run_trial
 from corebayes.files.atomic import write_atomically
@@ -104,7 +104,7 @@ class Trial(NamedTuple):
         return f"{self.experiment}{where}, {self.method}, trial {self.number + 1}"
 
 
-def plan(names: Sequence[str], num_trials: int, sources: Sources, *, quick: bool) -> list[Trial]:
+def plan(names: Sequence[str], num_trials: int, sources: DataFiles, *, quick: bool) -> list[Trial]:
     """All trials: the slowest methods first, so that no worker is left with one at the end, and a
     trial number on all sets before the next, so that an interrupted run is balanced."""
     trials: list[tuple[int, int, Trial]] = []

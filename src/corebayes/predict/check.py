@@ -20,7 +20,7 @@ from corebayes.exact.opening import opened
 from corebayes.files.markup import notebook, plain_table
 from corebayes.models import LogisticRegression
 from corebayes.predict.known import known_of
-from corebayes.predict.replicates import Replicates, Sums, edges_of, quantiles
+from corebayes.predict.replicates import Replicates, ReplicateSums, edges_of, quantiles
 from corebayes.rows import Rows
 from corebayes.sample import sample
 from corebayes.scan.passes import Executor
@@ -214,7 +214,7 @@ def check_rows(coreset: Coreset, rows: Rows, draws: Any, *, num_draws: int, seed
     some = (some > 0.0).astype(np.float64) if binary else some
     edges = edges_of(some)
     query = Replicates(known.predictive, edges, float(np.median(some)), binary, seed)
-    found: Sums = rows.ask(query)
+    found: ReplicateSums = rows.ask(query)
     return Check(
         statistics=tuple(_statistics(query, found)),
         num_rows=rows.num_rows - rows.num_left_out,
@@ -224,7 +224,7 @@ def check_rows(coreset: Coreset, rows: Rows, draws: Any, *, num_draws: int, seed
     )
 
 
-def _statistics(query: Replicates, found: Sums) -> list[Statistic]:
+def _statistics(query: Replicates, found: ReplicateSums) -> list[Statistic]:
     mean = found.total / found.weight
     named: dict[str, Array] = {"mean": query.middle + mean}
     if found.zeros.any():
@@ -247,7 +247,7 @@ def _compared(name: str, observed: float, replicated: Array) -> Statistic:
     return Statistic(name, float(observed), float(replicated.mean()), float(lower), float(upper), p)
 
 
-def _picture(edges: Array, found: Sums) -> dict[str, Array]:
+def _picture(edges: Array, found: ReplicateSums) -> dict[str, Array]:
     """Fewer bins than were counted, for people."""
     step = max(1, -(-(edges.size + 1) // SHOWN_BINS))
     starts = np.arange(0, edges.size + 1, step)

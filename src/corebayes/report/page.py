@@ -13,7 +13,7 @@ from corebayes.models.prior_table import shortened, title_of
 from corebayes.predict.check import Bins, Check
 from corebayes.report import sections, svg
 from corebayes.report.cost import duration
-from corebayes.report.findings import Findings, Measured
+from corebayes.report.findings import Findings, MeasuredOnRows
 from corebayes.report.html import Markup, document, element, figure, section, table
 from corebayes.report.svg import number, spanning
 from corebayes.version import __version__
@@ -119,7 +119,7 @@ def predictive_figure(check: Check, bins: Bins) -> str:
     places, data, low, high, roots = bins
     x = spanning(places, start=LEFT, stop=RIGHT)
     top = 1.05 * max(float(data.max()), float(high.max()))
-    y = svg.Scale(low=0.0, high=top, start=BOTTOM, stop=TOP)
+    y = svg.AxisScale(low=0.0, high=top, start=BOTTOM, stop=TOP)
     label = "√ share of rows" if roots else "share of rows"
     marks = svg.vertical_axis(y, LEFT, RIGHT, label)
     across = x(places)
@@ -164,7 +164,7 @@ def model_section(coreset: Coreset) -> Markup:
 UNKNOWN = "not recorded"
 
 
-def reproduction(coreset: Coreset, measured: Measured | None) -> Markup:
+def reproduction(coreset: Coreset, measured: MeasuredOnRows | None) -> Markup:
     """Method, seed, version, fingerprint, and the lines to run."""
     known = coreset.provenance
     fingerprint = str(known.get("data", UNKNOWN))
