@@ -300,10 +300,8 @@ class Run:
         return seconds
 
     def _provenance(self, data: Rows, indices: Indices) -> dict[str, Any]:
-        learned = {"learned": True} if indices.min(initial=0) < 0 else {}
-        design = data.design
         return {
-            **({} if design is None else {"design": design}),
+            **({} if data.design is None else {"design": data.design}),
             **_gathered(data),
             **({"left_out": data.num_left_out} if data.num_left_out else {}),
             "version": __version__,
@@ -318,7 +316,7 @@ class Run:
             "seconds": time.perf_counter() - self.limit.began,
             "passes": self.problem.rows_scanned / data.num_rows,
             **data.meter.to_dict(),
-            **learned,
+            **({"learned": True} if indices.min(initial=0) < 0 else {}),
         }
 
 
