@@ -53,7 +53,7 @@ def certify(
 
 
 def _measured(
-    given: AllRows, draws: int, tol: float, seed: int, coreset: cb.Coreset
+    given: RowsOfCoreset, draws: int, tol: float, seed: int, coreset: cb.Coreset
 ) -> cb.Certificate:
     with given.opened() as (rows, reading), show_steps() as steps:
         steps.begin("certifying")
