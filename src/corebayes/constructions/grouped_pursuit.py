@@ -13,7 +13,7 @@ p shared parameters, and a KL of a hundredth takes some two thirds of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,15 +81,25 @@ class Chosen(NamedTuple):
     """Every size has its points."""
 
     sizes: tuple[int, ...]
-    open: bool
     answers: tuple[WeightedPoints, ...]
     promises: tuple[Estimate, ...]
     number: int
     """Which of the answers counts now."""
+    first_better: int
+    """The first of the answers that matching more than quadratics may better, and how: what takes
+    longest is left until a size is reached that needs it."""
+    better: Callable[[Chosen], Chosen]
 
     @property
     def points(self) -> WeightedPoints:
         return self.answers[self.number]
+
+    def at(self, number: int) -> Chosen:
+        """The same with another of the answers."""
+        state = self._replace(number=number)
+        if number < self.first_better:
+            return state
+        return self.better(state)._replace(first_better=len(self.sizes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +186,7 @@ class GroupedPursuit(Construction):
             assert draws is not None and look.heights is not None
             heights = Heights(draws, look.heights)
             chosen = _choose(rng, problem, fitting, fitted, pool, heights, sizes, state.open)
-            return chosen, _info(chosen, chosen.number)
+            return chosen, _info(chosen)
         if settled:
             # Only candidates are missing: the same place again.
             gaussian = fitted.gaussian
@@ -264,20 +274,25 @@ def _choose(
     promises = [judged(heights, model, one) for one in answers]
     matched = model.structure.num_matched
     more = [k for k, size in enumerate(sizes) if worth_more(matched, size, promises[k])]
-    largest = max((sizes[k] for k in more), default=0)
-    if largest > MANY_ROWS:
-        num_rows = problem.data.num_rows
-        draws = height_draws(rng, model, fitted.gaussian, [largest], num_rows)
-        look = problem.ask(GroupLook(model, fitting.layout, None, None, 0, draws))
-        assert look.heights is not None
-        heights = heights.before(draws, look.heights)
-    others = by_draws(heights, space, total, pool, [sizes[k] for k in more]) if more else []
-    for k, other in zip(more, others, strict=True):
-        promise = judged(heights, model, other)
-        if promise.value < promises[k].value:
-            answers[k], promises[k] = other, promise
-    number = 0 if is_open else len(sizes) - 1
-    return Chosen(tuple(sizes), is_open, tuple(answers), tuple(promises), number)
+
+    def better(state: Chosen) -> Chosen:
+        seen, largest = heights, sizes[more[-1]]
+        if largest > MANY_ROWS:
+            draws = height_draws(rng, model, fitted.gaussian, [largest], problem.data.num_rows)
+            look = problem.ask(GroupLook(model, fitting.layout, None, None, 0, draws))
+            assert look.heights is not None
+            seen = heights.before(draws, look.heights)
+        others = by_draws(seen, space, total, pool, [sizes[k] for k in more])
+        for k, other in zip(more, others, strict=True):
+            promise = judged(seen, model, other)
+            if promise.value < promises[k].value:
+                answers[k], promises[k] = other, promise
+        return state._replace(answers=tuple(answers), promises=tuple(promises))
+
+    chosen = Chosen(
+        tuple(sizes), tuple(answers), tuple(promises), 0, min(more, default=len(sizes)), better
+    )
+    return chosen.at(0 if is_open else len(sizes) - 1)
 
 
 def _ladder(goal: int, num_rows: int) -> tuple[int, ...]:
@@ -291,11 +306,12 @@ def _ladder(goal: int, num_rows: int) -> tuple[int, ...]:
 
 
 def _next_size(state: Chosen) -> tuple[Chosen, Info]:
-    number = min(state.number + 1, len(state.sizes) - 1)
-    return state._replace(number=number), _info(state, number)
+    state = state.at(min(state.number + 1, len(state.sizes) - 1))
+    return state, _info(state)
 
 
-def _info(state: Chosen, number: int) -> Info:
+def _info(state: Chosen) -> Info:
+    number = state.number
     kl = state.promises[number]
     if number < len(state.sizes) - 1:
         return Info(kl)
