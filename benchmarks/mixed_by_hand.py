@@ -142,8 +142,9 @@ def from_numpyro(family: str, centred: bool, asked: argparse.Namespace) -> tuple
             eta = eta + effect(name)[index[name]]
         if family == "terms":
             eta = eta + effect("d_slope")[index["d"]] * X[:, 0]
+        given = likelihood(eta)
         with numpyro.plate("rows", X.shape[0]):
-            numpyro.sample("y", likelihood(eta), obs=y)
+            numpyro.sample("y", given, obs=y)
 
     return cb.from_numpyro(model, **data)
 

@@ -33,7 +33,7 @@ def test_it_is_what_the_certificate_says(problem, size):
     assert found.value / 3.0 < said.value < 3.0 * found.value
 
 
-@pytest.mark.parametrize(("said", "early"), [(0.3, False), (0.1, True)])
+@pytest.mark.parametrize(("said", "early"), [(0.1, False), (0.02, True)])
 def test_chains_are_run_where_it_is_near_the_tolerance(monkeypatch, problem, said, early):
     model, table = problem
     asked, done = [], []
@@ -54,3 +54,16 @@ def test_chains_are_run_where_it_is_near_the_tolerance(monkeypatch, problem, sai
     # What is certified in the end is measured in any case.
     assert coreset.reason.startswith("certified") and len(asked) >= 2
     assert all(asked) != early
+
+
+@pytest.mark.parametrize("size", [300, 600])
+def test_rows_beyond_the_quadratics_take_spikes_away(size):
+    """Of 272 and 276 rows, where quadratics were all that was matched: 64 and .016 nats."""
+
+    class Many:
+        rows, groups, seed = 6_000, 30, 1
+
+    model, table = made(FAMILIES["student-t"], ("1", "x1"), Many)
+    coreset = cb.build(model, table, target="y", size=size, progress=False, seed=1)
+    said = foreseen_kl(np.random.default_rng(0), coreset, open_rows(table, target="y"))
+    assert said.value < 0.008

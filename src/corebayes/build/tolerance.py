@@ -20,9 +20,9 @@ from corebayes.types import Rng
 
 # Draws of a certificate at the most, and its standard errors that a build stays below a tolerance.
 DRAWS, SPARE = 4000, 5.0
-# A certificate is not asked for where what is foreseen of it is so many times the tolerance; of the
-# last coreset, which no other follows, where it is so many.
-HOPELESS, HOPELESS_LAST = 4.0, 100.0
+# A certificate is asked for where what is foreseen of it is at most this share of the tolerance,
+# which leaves it room; of the last coreset, which no other follows, at most so many times.
+PROMISING, LAST = 0.6, 100.0
 
 
 class Underway(Protocol):
@@ -56,7 +56,7 @@ class Tolerance:
         if size < self.next_size and not last:
             return False
         self.next_size = size + max(1, size // 10)
-        if not self._may_pass(run, HOPELESS_LAST if last else HOPELESS):
+        if not self._may_pass(run, LAST if last else PROMISING):
             return False
         first = self._measured(run)
         second = self._measured(run) if self._passes(first) else first
@@ -96,7 +96,7 @@ class Tolerance:
         rows, rng = run.problem.data, np.random.default_rng(int(run.rng.integers(2**31)))
         with rows.stage("certificates"):
             kl = foreseen_kl(rng, run.present(), rows)
-        return kl.value - 2.0 * kl.standard_error <= times * self.tol
+        return kl.value <= times * self.tol
 
     def _measured(self, run: Underway) -> Certificate:
         assert self.tol is not None

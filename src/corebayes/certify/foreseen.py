@@ -26,7 +26,12 @@ def foreseen_kl(rng: Rng, coreset: Coreset, rows: Rows) -> Estimate:
 
     Cost: the fit of M rows, and N potentials at each of 64 draws.
     """
-    gaussian, model = fit_of(Posterior.of(coreset)), coreset.model
+    model = coreset.model
+    try:
+        gaussian = fit_of(Posterior.of(coreset))
+    except FloatingPointError:
+        # There is none.
+        return Estimate(np.inf, 0.0)
     draws = gaussian.draw(rng, JUDGES)
     draws = model.rescaling.theta(draws) if is_touching(model) else draws
     with np.errstate(all="ignore"):

@@ -180,8 +180,8 @@ def _of_nuts(rng: Rng, coreset: Coreset, rows: Rows, draws: int, tol: float) -> 
     if coreset.model.dim >= LARGE:
         ends = [*range(min(2, len(numbers)), len(numbers)), len(numbers)]
     elif is_touching(coreset.model):
-        # Every gradient is a call of Python, and fewer draws will mostly do.
-        ends = sorted({min(2, len(numbers)), len(numbers)})
+        # Every gradient is a call of Python, and the last stage but one mostly decides.
+        ends = sorted({max(1, len(numbers) - 1), len(numbers)})
     for end in ends[:-1]:
         drawn = _drawn(rng, coreset, numbers[end - 1])
         found = _of_draws(coreset, rows, drawn, tol, numbers[:end], looks=sum(ends))
