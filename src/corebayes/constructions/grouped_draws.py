@@ -37,7 +37,7 @@ MANY_ROWS, NEAR_ENOUGH = 300, 5e-4
 NEARLY = 1.25
 
 
-class Heights(NamedTuple):
+class FullHeights(NamedTuple):
     """Σ_n c_n f_n(θ_s) of all rows at draws of the Gaussian fit; the last of them are judges."""
 
     draws: Array
@@ -84,7 +84,7 @@ def _draws(rng: Rng, model: Model, gaussian: ArrowGaussian, number: int) -> Arra
 
 
 def by_draws(
-    heights: Heights, space: ArrowSpace, total: Array, pool: Points, sizes: Sequence[int]
+    heights: FullHeights, space: ArrowSpace, total: Array, pool: Points, sizes: Sequence[int]
 ) -> list[WeightedPoints]:
     """Points of each size that match quadratics and what all rows are at the draws.
 
@@ -102,7 +102,7 @@ def by_draws(
     return [pool.take(choice.taken).weighted(choice.weights) for choice in choices]
 
 
-def judged(heights: Heights, model: Model, points: WeightedPoints) -> Estimate:
+def judged(heights: FullHeights, model: Model, points: WeightedPoints) -> Estimate:
     """½ Var r at draws that no choice has seen: KL(π_w ‖ π) to second order. Cost: M potentials at
     each of them."""
     draws, sums = heights.draws[-JUDGES:], heights.sums[-JUDGES:]

@@ -30,7 +30,7 @@ from corebayes.constructions.grouped_choice import (
     pursued,
 )
 from corebayes.constructions.grouped_draws import (
-    Heights,
+    FullHeights,
     by_draws,
     height_draws,
     judge_draws,
@@ -77,7 +77,7 @@ class Approach(NamedTuple):
         return self.shown
 
 
-class Answer(NamedTuple):
+class RatedPoints(NamedTuple):
     """The points of a size, and what they are worth."""
 
     points: WeightedPoints
@@ -88,11 +88,11 @@ class Chosen(NamedTuple):
     """Sizes have their points, or will have them when they are reached: large ones take longest."""
 
     sizes: tuple[int, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[RatedPoints, ...]
     """Of the first of the sizes."""
     number: int
     """Which of the answers counts now."""
-    choose: Callable[[Sequence[int]], list[Answer]]
+    choose: Callable[[Sequence[int]], list[RatedPoints]]
 
     @property
     def points(self) -> WeightedPoints:
@@ -189,7 +189,7 @@ class GroupedPursuit(Construction):
         if look.pool is not None and (settled or state.num_passes + 1 >= MOST_PASSES):
             pool = _union(state.pool, look.pool.points)
             assert draws is not None and look.heights is not None
-            heights = Heights(draws, look.heights)
+            heights = FullHeights(draws, look.heights)
             chosen = _choose(rng, problem, fitting, fitted, pool, heights, sizes, state.open)
             return chosen, _info(chosen)
         if settled:
@@ -267,7 +267,7 @@ def _choose(
     fitting: Fitting,
     fitted: Fitted,
     pool: Points,
-    heights: Heights,
+    heights: FullHeights,
     sizes: Sequence[int],
     is_open: bool,
 ) -> Chosen:
@@ -277,9 +277,9 @@ def _choose(
     total = space.total_of(fitted.gaussian.whitened_sums(fitted.sums)).element
     matched = model.structure.num_matched
 
-    def choose(sizes: Sequence[int]) -> list[Answer]:
+    def choose(sizes: Sequence[int]) -> list[RatedPoints]:
         found = pursued(space, pool, total, sizes)
-        answers = [Answer(one, judged(heights, model, one)) for one in found]
+        answers = [RatedPoints(one, judged(heights, model, one)) for one in found]
         more = [
             k
             for k, size in enumerate(sizes)
@@ -297,7 +297,7 @@ def _choose(
         for k, points in zip([*few, *many], others, strict=True):
             promise = judged(heights, model, points)
             if promise.value < answers[k].promise.value:
-                answers[k] = Answer(points, promise)
+                answers[k] = RatedPoints(points, promise)
         return answers
 
     if is_open:
