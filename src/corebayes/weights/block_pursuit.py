@@ -173,12 +173,12 @@ class BlockPursuit:
         self._crowded = True
         self._set.unpin()
         x = self._x.copy()
-        self._set.pin(np.flatnonzero((x <= 0.0) & ~np.isin(self._members, self._entering)))
+        free = (x > 0.0) | np.isin(self._members, self._entering)
+        self._set.pin(np.flatnonzero(~free))
         while True:
             check_time()
             solution = self._set.solve()
-            falling = np.flatnonzero(solution <= 0.0)
-            falling = falling[~np.isin(falling, self._set.pinned)]
+            falling = np.flatnonzero((solution <= 0.0) & free)
             if falling.size == 0:
                 return solution
             gaps = x[falling] - solution[falling]
@@ -186,7 +186,7 @@ class BlockPursuit:
             share = float(shares.min())
             x += share * (solution - x)
             leaving = falling[shares <= share]
-            x[leaving] = 0.0
+            x[leaving], free[leaving] = 0.0, False
             self._set.pin(leaving)
 
 

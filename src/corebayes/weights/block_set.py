@@ -12,7 +12,7 @@ and the factor is made afresh only when many are pinned.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
+from scipy.linalg import cholesky, lapack, solve_triangular
 
 from corebayes.types import Array, Indices
 from corebayes.weights.active_set import DEPENDENT
@@ -32,10 +32,6 @@ class BlockSet:
 
     def __len__(self) -> int:
         return self._cross.size
-
-    @property
-    def pinned(self) -> Indices:
-        return self._pinned
 
     def enter(self, products: Array, gram: Array, cross: Array) -> Indices:
         """Let a block enter, given ⟨u_new, u_i⟩ (k, M), ⟨u_new, u_new'⟩ and ⟨u_new, b⟩.
@@ -70,22 +66,30 @@ class BlockSet:
 
     def pin(self, positions: Indices) -> None:
         """From now on x is zero at these positions, too."""
+        first, last = self._pinned.size, self._pinned.size + positions.size
+        if last > self._columns.shape[1]:
+            grown = np.empty((len(self), 2 * last), order="F")
+            grown[:, :first] = self._columns[:, :first]
+            self._columns = grown
         units = np.zeros((len(self), positions.size), order="F")
         units[positions, np.arange(positions.size)] = 1.0
-        columns = cho_solve((self._lower, True), units, overwrite_b=True, check_finite=False)
+        self._columns[:, first:last] = self._solved(units)
         self._pinned = np.concatenate([self._pinned, positions])
-        self._columns = np.hstack([self._columns, columns])
 
     def solve(self) -> Array:
         """The x of the least squares."""
         if self._free is None:
-            self._free = cho_solve((self._lower, True), self._cross, check_finite=False)
+            self._free = self._solved(self._cross)
         if self._pinned.size == 0:
             return self._free.copy()
-        heights = self._columns[self._pinned]
-        solution = self._free - self._columns @ np.linalg.solve(heights, self._free[self._pinned])
+        columns, free = self._columns[:, : self._pinned.size], self._free
+        solution = free - columns @ np.linalg.solve(columns[self._pinned], free[self._pinned])
         solution[self._pinned] = 0.0
         return solution
+
+    def _solved(self, values: Array) -> Array:
+        """(UᵀU)⁻¹ times these columns."""
+        return lapack.dpotrs(self._lower, values, lower=1)[0] if len(self) else values
 
     def unpin(self) -> None:
         """No vector is pinned."""
