@@ -17,7 +17,7 @@ from corebayes.types import Array, Block, Data, Indices
 # More different numbers are no categories.
 MOST_KINDS = 1000
 # Numbers of a block that stay in a core's cache, and rows beyond which calls cost nothing.
-BLOCK_VALUES, MOST_ROWS = 100_000, 16_384
+BLOCK_VALUES, MOST_ROWS = 72_000, 16_384
 
 
 class Regression(Protocol):
