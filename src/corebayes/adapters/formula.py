@@ -23,17 +23,16 @@ from corebayes.formula.stored import design_from_data
 from corebayes.formula.tree import Binary, Column, Literal
 from corebayes.models import (
     BinomialRegression,
-    CloglogRegression,
     GroupTerm,
     HalfNormal,
     LogisticRegression,
     MixedRegression,
     OrdinalRegression,
-    ProbitRegression,
 )
 from corebayes.models.categories import CategoryRegression
 from corebayes.models.family import Family
 from corebayes.models.given_prior import Given
+from corebayes.models.labels import LabelRegression
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.rows import Rows
 
@@ -44,7 +43,7 @@ WRITTEN = {
     "event": ("censored rows", "censored() or Surv()"),
 }
 # Families whose targets are yes and no.
-LABELS = (LogisticRegression, ProbitRegression, CloglogRegression, BinomialRegression)
+LABELS = (LabelRegression, BinomialRegression)
 # Rows whose spread says how wide the default prior of a standard deviation is.
 SPREAD_ROWS = 10_000
 

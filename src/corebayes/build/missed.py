@@ -47,7 +47,7 @@ LEAST_ORDER = 3
 ROUND_OFF, TRIES = 1e-11, 20
 
 
-class Seen(NamedTuple):
+class SeenTotal(NamedTuple):
     """The total of all rows in some space."""
 
     space: HermiteSpace
@@ -90,17 +90,17 @@ def wide_space(
     return Hermite(order=order).at(model, Gaussian(fit.mean, width * root))
 
 
-def seen_widely(problem: Problem, points: WeightedPoints, most: float) -> Seen | None:
+def seen_widely(problem: Problem, points: WeightedPoints, most: float) -> SeenTotal | None:
     """All rows in the wide space at the posterior of the points. Cost: a pass, N·d^order flops."""
     space = wide_space(problem.model, points, problem.data.num_rows, most)
-    return None if space is None else Seen(space, widely(problem, space))
+    return None if space is None else SeenTotal(space, widely(problem, space))
 
 
 def widely(problem: Problem, space: HermiteSpace) -> Array:
     return Hermite(order=space.order).total(problem, space).element
 
 
-def missed_by(points: WeightedPoints, seen: Seen) -> Missed | None:
+def missed_by(points: WeightedPoints, seen: SeenTotal) -> Missed | None:
     """What the points miss of all rows; None where that is beyond all numbers."""
     space, total = seen
     left = total - element_of(space, points)

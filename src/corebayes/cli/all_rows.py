@@ -46,7 +46,7 @@ class Named:
     memory: Memory = None
 
 
-class AllRows(NamedTuple):
+class RowsOfCoreset(NamedTuple):
     """A coreset and the rows that it stands for, which are not read before they are opened."""
 
     coreset: cb.Coreset
@@ -83,7 +83,7 @@ def of_all_rows(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def run(**given: Any) -> Any:
         named = Named(**{name: given.pop(name) for name in shared})
-        return command(AllRows(cb.load(named.coreset), named), **given)
+        return command(RowsOfCoreset(cb.load(named.coreset), named), **given)
 
     options = [*shared.values(), *own]
     run.__signature__ = inspect.Signature(options)  # pyright: ignore[reportAttributeAccessIssue]

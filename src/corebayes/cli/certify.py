@@ -7,16 +7,16 @@ from typing import Annotated
 from typer import Option
 
 import corebayes as cb
-from corebayes.cli.all_rows import AllRows, of_all_rows
+from corebayes.cli.all_rows import RowsOfCoreset, of_all_rows
 from corebayes.cli.options import Json, Seed, make_console, print_json
-from corebayes.watch.steps import show_steps
+from corebayes.watch.progress import show_steps
 
 EXAMPLE = "Example: corebayes certify coreset.parquet rows.parquet"
 
 
 @of_all_rows
 def certify(
-    given: AllRows,
+    given: RowsOfCoreset,
     draws: Annotated[int, Option(help="Fresh draws, at most.")] = 4000,
     tol: Annotated[float, Option(help="Largest KL, in nats, to certify.")] = 0.02,
     seed: Seed = 1,

@@ -15,7 +15,7 @@ from corebayes.formula.rows import describe_target
 from corebayes.formula.stored import design_from_data
 from corebayes.rows import Rows
 from corebayes.watch.logs import FORMS
-from corebayes.watch.steps import show_steps
+from corebayes.watch.progress import show_steps
 
 RowsFile = Annotated[
     str,

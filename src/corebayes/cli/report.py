@@ -14,7 +14,7 @@ from corebayes.cli.options import CoresetFile, Counts, Memory, Scheduler, Seed, 
 from corebayes.coreset import load
 from corebayes.files.outputs import probe_output
 from corebayes.report import report as write_report
-from corebayes.watch.steps import show_steps
+from corebayes.watch.progress import show_steps
 
 EXAMPLE = "Example: corebayes report coreset.parquet --data rows.parquet --out report.html"
 

@@ -37,16 +37,16 @@ MOST_ROWS, MANY_ROWS, NEAR_ENOUGH = 1_000, 300, 5e-4
 NEARLY = 1.25
 
 
-class Heights(NamedTuple):
+class FullHeights(NamedTuple):
     """Σ_n c_n f_n(θ_s) of all rows at draws of the Gaussian fit; the last of them are judges."""
 
     draws: Array
     """(S, d)."""
     sums: Array
 
-    def before(self, draws: Array, sums: Array) -> Heights:
+    def before(self, draws: Array, sums: Array) -> FullHeights:
         """With further draws; the judges stay."""
-        return Heights(np.concatenate([draws, self.draws]), np.concatenate([sums, self.sums]))
+        return FullHeights(np.concatenate([draws, self.draws]), np.concatenate([sums, self.sums]))
 
 
 def sees_more(matched: int, size: int) -> bool:
@@ -81,7 +81,7 @@ def _draws(rng: Rng, model: Model, gaussian: ArrowGaussian, number: int) -> Arra
 
 
 def by_draws(
-    heights: Heights, space: ArrowSpace, total: Array, pool: Points, sizes: Sequence[int]
+    heights: FullHeights, space: ArrowSpace, total: Array, pool: Points, sizes: Sequence[int]
 ) -> list[WeightedPoints]:
     """Points of each size that match quadratics and what all rows are at the draws.
 
@@ -99,7 +99,7 @@ def by_draws(
     return [pool.take(choice.taken).weighted(choice.weights) for choice in choices]
 
 
-def judged(heights: Heights, model: Model, points: WeightedPoints) -> Estimate:
+def judged(heights: FullHeights, model: Model, points: WeightedPoints) -> Estimate:
     """½ Var r at draws that no choice has seen: KL(π_w ‖ π) to second order. Cost: M potentials at
     each of them."""
     draws, sums = heights.draws[-JUDGES:], heights.sums[-JUDGES:]

@@ -31,7 +31,7 @@ from corebayes.constructions.grouped_choice import (
 )
 from corebayes.constructions.grouped_draws import (
     MANY_ROWS,
-    Heights,
+    FullHeights,
     by_draws,
     height_draws,
     judge_draws,
@@ -174,7 +174,7 @@ class GroupedPursuit(Construction):
         if look.pool is not None and (settled or state.num_passes + 1 >= MOST_PASSES):
             pool = _union(state.pool, look.pool.points)
             assert draws is not None and look.heights is not None
-            heights = Heights(draws, look.heights)
+            heights = FullHeights(draws, look.heights)
             chosen = _choose(rng, problem, fitting, fitted, pool, heights, sizes, state.open)
             return chosen, _info(chosen, chosen.number)
         if settled:
@@ -252,7 +252,7 @@ def _choose(
     fitting: Fitting,
     fitted: Fitted,
     pool: Points,
-    heights: Heights,
+    heights: FullHeights,
     sizes: Sequence[int],
     is_open: bool,
 ) -> Chosen:

@@ -37,7 +37,7 @@ from corebayes.scan.query import Derivatives
 from corebayes.tangent.geometry import random_points
 from corebayes.types import Array, Gaussian, Model, Rng
 from corebayes.version import __version__
-from corebayes.watch.steps import show_steps
+from corebayes.watch.progress import show_steps
 
 # Rows whose modes Newton's method starts from: 20 a parameter, and no fewer than these.
 FEWEST_ROWS, ROWS_A_PARAMETER = 5_000, 20

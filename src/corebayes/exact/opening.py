@@ -11,7 +11,7 @@ from corebayes.coreset import Coreset, check_coreset
 from corebayes.formula.rows import as_built
 from corebayes.rows import Rows
 from corebayes.samplers.exact import is_conjugate
-from corebayes.watch.steps import show_steps
+from corebayes.watch.progress import show_steps
 
 
 @contextmanager

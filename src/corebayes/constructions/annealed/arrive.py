@@ -101,7 +101,7 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
     return Arrival(Look.of(points, space, total), geometry, heavy)
 
 
-class Settled(NamedTuple):
+class Place(NamedTuple):
     """A space close to π, the total there and the Gaussian that is closer still."""
 
     space: HermiteSpace
@@ -135,7 +135,7 @@ def _within_reach(view: View, rough: Hermite, space: HermiteSpace, rows: Block) 
 
 def _settled(
     problem: Problem, rough: Hermite, fine: Hermite, space: HermiteSpace, rows: Block
-) -> Settled | None:
+) -> Place | None:
     """Newton's steps from a space to one that is close to π; None where they do not settle.
 
     Over where the subsample `rows`, counted as all rows, stands for them at the end of the steps.
@@ -154,9 +154,9 @@ def _settled(
             there = fine.space_at(problem, ahead.gaussian)
             if ahead.surrogate.is_exact(there):
                 total = ahead.surrogate.total(there)
-                return Settled(there, total, there.newton(total)[0], ahead.surrogate)
+                return Place(there, total, there.newton(total)[0], ahead.surrogate)
         if misfit <= enough:
-            return Settled(*space.cut(total, fine.order), nearer)
+            return Place(*space.cut(total, fine.order), nearer)
         forecast, enough = ahead.off, NEAR_ENOUGH if ahead.walled else enough
         if isfinite(last):
             forecast = min(forecast, misfit * (misfit / last) ** 2)
@@ -165,7 +165,7 @@ def _settled(
     return None
 
 
-def _descended(problem: Problem, rough: Hermite, fit: Gaussian) -> Settled | None:
+def _descended(problem: Problem, rough: Hermite, fit: Gaussian) -> Place | None:
     """As `_settled`, by steps that are shortened until KL falls: slower, and safe.
 
     Where a posterior is as wide as its prior in some direction, one nat of the way is near enough.
@@ -173,4 +173,4 @@ def _descended(problem: Problem, rough: Hermite, fit: Gaussian) -> Settled | Non
     ask, start = partial(rough.total, problem), rough.space_at(problem, fit)
     space, total = rough.descend(start.model, fit, ask, enough=SETTLED, most_steps=MOST_LOOKS)
     nearer, misfit = space.newton(total)
-    return Settled(space, total, nearer) if misfit <= NEAR_ENOUGH else None
+    return Place(space, total, nearer) if misfit <= NEAR_ENOUGH else None

@@ -12,9 +12,10 @@ from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.construction import Info, no_direction
 from corebayes.problem import Problem
 from corebayes.scan.query import BestRows
+from corebayes.tangent.closed_form import ClosedForm
 from corebayes.tangent.default import default_geometry
 from corebayes.tangent.gaussian import gaussian_kl
-from corebayes.tangent.geometry import Geometry, LookCost, Moments, subsample
+from corebayes.tangent.geometry import NEAR, Geometry, LookCost, Moments, subsample
 from corebayes.tangent.hermite import Hermite, HermiteSpace
 from corebayes.types import Array, Estimate, Indices, Rng, WeightedPoints
 from corebayes.weights.natural_gradient import NaturalGradient
@@ -191,15 +192,21 @@ class View:
         fresh = self.problem.points(np.setdiff1d(numbers, points.indices))
         return points.append(fresh.at(fresh.rows.multiplicity()).positive())
 
-    def kl(self, look: Look) -> Estimate:
-        kl = self.geometry().kl(self.problem, look.space, look.residual())
+    def kl(self, look: Look, pilot: Look | None = None) -> Estimate:
+        """To second order; far from π, where that is orders too high, the free energy above that
+        of a pilot which is close to π."""
+        geometry = self.geometry()
+        kl = geometry.kl(self.problem, look.space, look.residual())
         if isinstance(look.space, HermiteSpace):
-            return Estimate(kl.value + look.space.beyond(look.points), kl.standard_error)
-        return kl
+            kl = Estimate(kl.value + look.space.beyond(look.points), kl.standard_error)
+        if pilot is None or kl.value <= NEAR or isinstance(geometry, ClosedForm):
+            return kl
+        higher = look.level.energy - pilot.level.energy
+        return kl._replace(value=higher) if 0.0 < higher < np.inf else kl
 
-    def info(self, goal: Goal, look: Look) -> Info:
+    def info(self, goal: Goal, look: Look, pilot: Look | None = None) -> Info:
         """On the way; a pilot, which may be all rows, is no answer where the size is open."""
-        return Info(None if goal.open else self.kl(look))
+        return Info(None if goal.open else self.kl(look, pilot))
 
 
 def _first_place(problem: Problem) -> Array | None:

@@ -25,7 +25,7 @@ from corebayes.types import Array, Block, Indices
 ROWS_AT_ONCE = 2_048
 
 
-class Ridges(NamedTuple):
+class ArrowRidges(NamedTuple):
     """Rows by their predictors in whitened coordinates, and their expected derivatives."""
 
     wide: Array
@@ -51,37 +51,37 @@ class ImplicitSpace(ArrowCoordinates):
     def width(self) -> int:
         return 6 * self.model.num_predictors * self.layout.num_wide
 
-    def embed(self, block: Block, *, reuse: bool = False) -> Ridges:
+    def embed(self, block: Block, *, reuse: bool = False) -> ArrowRidges:
         """Cost: n·k·p numbers."""
         parts = [self._embedded(block.take(part)) for part in _parts(len(block))]
-        return Ridges(*(np.concatenate(entries) for entries in zip(*parts, strict=True)))
+        return ArrowRidges(*(np.concatenate(entries) for entries in zip(*parts, strict=True)))
 
-    def _embedded(self, block: Block) -> Ridges:
+    def _embedded(self, block: Block) -> ArrowRidges:
         split = self.layout.split(self.model, block)
         whitened = self.gaussian.whiten(split)
         _, first, second, third = expected(self.model, block, self.gaussian, whitened)
         third = np.zeros(len(block)) if third is None else third
-        return Ridges(whitened.wide, whitened.own, first, second, third, split.groups)
+        return ArrowRidges(whitened.wide, whitened.own, first, second, third, split.groups)
 
-    def take(self, vectors: Ridges, positions: Indices | slice) -> Ridges:
+    def take(self, vectors: ArrowRidges, positions: Indices | slice) -> ArrowRidges:
         *numbers, groups = vectors
         wide, own, first, second, third = (one[positions] for one in numbers)
-        return Ridges(wide, own, first, second, third, groups[positions])
+        return ArrowRidges(wide, own, first, second, third, groups[positions])
 
-    def combine(self, vectors: Ridges, weights: Array) -> Array:
+    def combine(self, vectors: ArrowRidges, weights: Array) -> Array:
         total = np.zeros(self.num_common + self.layout.num_groups * self.num_own)
         for part in _parts(weights.size):
             total += self._combined(self.take(vectors, part), weights[part])
         return total
 
-    def _combined(self, vectors: Ridges, weights: Array) -> Array:
+    def _combined(self, vectors: ArrowRidges, weights: Array) -> Array:
         wide, own, first, second, third, groups = vectors
         cubic = third if self._own_triples[3].size else None
         jets = Expected(np.zeros(weights.size), first, second, cubic)
         sums = arrow_sums(Split(wide, own, groups), jets, weights, self.layout.num_groups)
         return self.total_of(sums).element
 
-    def project(self, vectors: Ridges, element: Array) -> Array:
+    def project(self, vectors: ArrowRidges, element: Array) -> Array:
         common, own = self.in_parts(element)
         i, j, scales = self._pairs
         p = self.layout.num_wide
@@ -92,7 +92,7 @@ class ImplicitSpace(ArrowCoordinates):
             [self._projected(self.take(vectors, part), common[:p], pairs, own) for part in parts]
         )
 
-    def _projected(self, vectors: Ridges, single: Array, pairs: Array, own: Array) -> Array:
+    def _projected(self, vectors: ArrowRidges, single: Array, pairs: Array, own: Array) -> Array:
         a, e, first, second, third, groups = vectors
         p, q = self.layout.num_wide, self.layout.num_own
         bent = np.matmul(second, a)
@@ -116,7 +116,7 @@ class ImplicitSpace(ArrowCoordinates):
             result += third * np.einsum("nf,nf->n", cubes, missing[:, stop + q * p :])
         return result
 
-    def squared_norms(self, vectors: Ridges) -> Array:
+    def squared_norms(self, vectors: ArrowRidges) -> Array:
         inner = np.matmul(vectors.wide, vectors.wide.transpose(0, 2, 1))
         own = np.matmul(vectors.own, vectors.own.transpose(0, 2, 1))
         bent = np.matmul(vectors.second, inner + own)
@@ -125,7 +125,7 @@ class ImplicitSpace(ArrowCoordinates):
         # Zero with several predictors, where there are no cubes.
         return result + np.square(vectors.third) * own[:, 0, 0] ** 3 / 6.0
 
-    def gram(self, vectors: Ridges, others: Ridges | None = None) -> Array:
+    def gram(self, vectors: ArrowRidges, others: ArrowRidges | None = None) -> Array:
         others = vectors if others is None else others
         result = np.empty((vectors.groups.size, others.groups.size))
         for part in _parts(len(result)):
@@ -133,7 +133,7 @@ class ImplicitSpace(ArrowCoordinates):
         return result
 
 
-def _inner(these: Ridges, others: Ridges) -> Array:
+def _inner(these: ArrowRidges, others: ArrowRidges) -> Array:
     same = these.groups[:, None] == others.groups
     num_predictors = these.first.shape[1]
     result = np.zeros(same.shape)
