@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import corebayes as cb
@@ -161,3 +163,18 @@ def test_levels_that_are_separated_take_few_passes(link, seed):
     assert coreset.provenance["passes"] <= 9.0
     found = cb.certify(coreset, (X, y.astype(float)), seed=seed + 1)
     assert found.certified and found.reverse_kl.value < 1e-4
+
+
+def test_no_file_is_read_again_for_the_rows_before_all(tmp_path):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300_000, 3))
+    y = coins(rng, X @ [0.3, -0.2, 0.4]) * 1.0
+    columns = {name: X[:, k] for k, name in enumerate("abc")}
+    pq.write_table(pa.table({**columns, "y": y}), tmp_path / "rows.parquet", row_group_size=50_000)
+    model, file = cb.LogisticRegression(prior=cb.Normal()), str(tmp_path / "rows.parquet")
+    for memory in (None, "400MB"):
+        coreset = cb.build(
+            model, file, target="y", size=12, reserve=0, memory=memory, progress=False
+        )
+        spent = coreset.provenance
+        assert spent["rows_decoded"] <= 300_000 * (1.0 + np.floor(spent["passes"]))

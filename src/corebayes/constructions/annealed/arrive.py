@@ -7,7 +7,8 @@ so every look is also a step towards the Gaussian closest to π,
 
 from the posterior of a subsample that counts for all rows. The first look also says by how much the
 subsample errs: with that difference added it stands for all rows as far as the next look, without
-a pass. Two passes as a rule, whatever N and d are, and no pilot on the way; where the steps do not
+a pass; and of few parameters, looked at to degree 3 from close by, it stands for them for good. So
+one pass or two as a rule, whatever N and d are, and no pilot on the way; where the steps do not
 settle, the march finds the way.
 """
 
@@ -70,7 +71,7 @@ class Arrival(NamedTuple):
 def arrive(view: View, points: WeightedPoints) -> Arrival | None:
     """From a subsample weighted as all rows to a look from close to π; None where none is in sight.
 
-    Cost: as a rule two or three looks.
+    Cost: as a rule one to three looks.
     """
     geometry, problem = view.geometry(), view.problem
     if not (isinstance(geometry, Hermite) and problem.model.log_concave):
@@ -118,13 +119,13 @@ def _within_reach(view: View, rough: Hermite, space: HermiteSpace, rows: Block) 
     Cost: at most a quarter of a pass, as a rule much less. The error is of the sixth order in how
     far all rows are, so of the third in how many rows were looked at before.
     """
-    problem, number = view.problem, len(rows)
+    problem, number, data = view.problem, len(rows), view.problem.data
     few = space.dim <= SKEWED_DIM and affordable_cubes(problem)
-    if not (few and space.order == 2 and problem.data.num_rows > SKEWED_ROWS):
+    if not (few and space.order == 2 and data.num_rows > SKEWED_ROWS):
         return space
     cubes = replace(space, order=3)
     times = np.cbrt(Sample.of(cubes, rows).usual_error() / NEGLIGIBLE)
-    more = min(MOST_ROWS_BEFORE, problem.data.num_rows // 4)
+    more = min(MOST_ROWS_BEFORE, data.num_rows // 4, data.num_at_hand)
     if not number * times <= more:
         return space
     if more <= number:

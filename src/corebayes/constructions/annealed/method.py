@@ -32,11 +32,12 @@ State = march.March | choose.Choose | polish.Polish | grow.Grow | stray.Settle |
 class AnnealedSparseVI(Construction):
     """Pursuit along a path of temperatures, then around the posterior.
 
-    Cost: as a rule two to nine passes whatever N is, up to sixteen where a posterior is nearly as
-    wide as its prior in some direction (separated classes; `build` keeps levels of few rows out of
-    sight, see `build.rest`), more with fewer points than parameters,
-    which are grown row by row, and one to four for each further size of a path; for each pursuit
-    M·(M + d) flops a row of the pool.
+    Cost: one pass where a subsample can stand for all rows (a GLM of up to 20 parameters, hundreds
+    of thousands of rows; see `surrogate`), else as a rule two to nine whatever N is, up to sixteen
+    where a posterior is nearly as wide as its prior in some direction (separated classes; `build`
+    keeps levels of few rows out of sight, see `build.rest`), more with fewer points than
+    parameters, which are grown row by row, and one to four for each further size of a path; for
+    each pursuit M·(M + d) flops a row of the pool.
     """
 
     style = Style("#0072B2", "o")
@@ -66,7 +67,7 @@ class AnnealedSparseVI(Construction):
     def passes(self, size: int | None) -> tuple[float, float]:
         """Of a size that was asked for, with fewer points than parameters and a reserve at the
         most; an open one takes a few more each time it grows."""
-        return (2.0, 24.0 if size is not None else float("inf"))
+        return (1.0, 24.0 if size is not None else float("inf"))
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         if isinstance(self.geometry, Pinned):
