@@ -139,10 +139,10 @@ def _settled(
 ) -> Place | None:
     """Newton's steps from a space to one that is close to π; None where they do not settle.
 
-    Over where the subsample `rows`, counted as all rows, stands for them at the end of the steps.
-    Else the last look has the `fine` geometry, as soon as it is foreseen to be the last: after the
-    first by the subsample; later each step squares what the step before left of the way, in
-    deviations.
+    Over where the subsample `rows`, counted as all rows, stands for them at the end of the steps,
+    if they are so many that looks cost something. Else the last look has the `fine` geometry, as
+    soon as it is foreseen to be the last: after the first by the subsample; later each step squares
+    what the step before left of the way, in deviations.
     """
     last, enough = float("inf"), SETTLED
     for _ in range(MOST_LOOKS):
@@ -151,7 +151,7 @@ def _settled(
         if not (isfinite(misfit) and (misfit <= max(enough, SLOWEST * last))):
             return None
         ahead = foreseen(rough, space, total, rows)
-        if ahead.surrogate is not None:
+        if ahead.surrogate is not None and problem.data.num_rows > SKEWED_ROWS:
             there = fine.space_at(problem, ahead.gaussian)
             if ahead.surrogate.is_exact(there):
                 total = ahead.surrogate.total(there)
