@@ -36,6 +36,7 @@ from corebayes.samplers.group_by_group import group_by_group
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
+from corebayes.scan.inline import one_blas_thread
 from corebayes.scan.passes import Executor
 from corebayes.types import Estimate, Rng
 
@@ -123,7 +124,8 @@ def measure(
 ) -> Certificate:
     """The certificate of a coreset that is known to be of these rows; see `certify`."""
     try:
-        return _measured_with(coreset, rows, draws=draws, seed=seed, tol=tol, sampler=sampler)
+        with one_blas_thread():
+            return _measured_with(coreset, rows, draws=draws, seed=seed, tol=tol, sampler=sampler)
     except LostDigitsError as lost:
         return certificate.withheld(coreset, str(lost), "draws", tol, num_draws=0)
 
@@ -151,7 +153,7 @@ def _measured_with(
     modes = sources.num_modes
     if sources.trouble is not None:
         return certificate.withheld(
-            coreset, sources.trouble, "search", tol, num_draws=0, num_modes=modes
+            coreset, sources.trouble, sources.fault, tol, num_draws=0, num_modes=modes
         )
     if sources.evidence is not None:
         num_draws, found = in_stages(sources.evidence, stages(draws), tol)

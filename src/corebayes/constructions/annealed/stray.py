@@ -46,6 +46,7 @@ from corebayes.samplers.places import (
 )
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.resampling import MAX_PARETO_K
+from corebayes.samplers.spikes import find_spike
 from corebayes.samplers.tempering import Annealed
 from corebayes.scan.heights import Heights
 from corebayes.types import Array, WeightedPoints
@@ -128,7 +129,7 @@ def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[
             view.problem.watch(np.array([mode.fit.mean for mode in strays]))
         answer = _again(view, state, answer, size, polisher)
     assert seen is not None
-    return best, _words(view, best.points, *seen, size) if several else None
+    return best, _words(view, best.points, *seen, size, several)
 
 
 class Around(NamedTuple):
@@ -139,9 +140,26 @@ class Around(NamedTuple):
 
 
 def _words(
-    view: View, points: WeightedPoints, around: Around, shares: Between, size: int
+    view: View,
+    points: WeightedPoints,
+    around: Around,
+    shares: Between,
+    size: int,
+    several: bool,
 ) -> str | None:
     """What is wrong with so few rows, if much is. Cost: one pass of N potentials a draw."""
+    model = view.problem.model
+    posterior = Posterior(model, points.rows, points.weights)
+    usual = int(np.argmax(shares.full[: len(around.modes)]))
+    spike = find_spike(posterior, around.modes, usual)
+    if spike is not None:
+        return (
+            f"the coreset posterior has a flaw: {spike.words(model, points.indices, points.weights)}"
+            ". Chains that stay around its modes are not touched by it; it cannot be certified. "
+            "Draw with cb.correct, or keep the parameter from that end"
+        )
+    if not several:
+        return None
     whole = _distance(view, points, around)
     if max(whole, shares.kl) <= FAR:
         return None
