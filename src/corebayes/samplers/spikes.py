@@ -155,9 +155,7 @@ def _carrier(posterior: Posterior, start: Array, end: Array) -> int:
     return int(np.argmax(posterior.weights * (both[:, 1] - both[:, 0])))
 
 
-def _way(
-    posterior: Posterior, start: Array, place: Array, axis: int, scales: Array
-) -> Way | None:
+def _way(posterior: Posterior, start: Array, place: Array, axis: int, scales: Array) -> Way | None:
     """From half of the way to the place and beyond, as far as there are digits for the others."""
     gone, scale = place[axis] - start[axis], float(scales[axis])
     free = np.arange(posterior.dim) != axis

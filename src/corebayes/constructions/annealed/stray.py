@@ -62,8 +62,8 @@ NOTABLE, MOST_STRAYS = 1e-4, 10
 ROUNDS, PATIENCE = 6, 2
 # Nats between the shares of modes under π_w and π below which nothing is done.
 FINE = 1e-3
-# Nats between π_w and π that are said where there are several modes. They are known to a fifth or
-# so, which is why what is said begins below 0.05.
+# Nats between π_w and π that are said. They are known to a fifth or so, which is why what is said
+# begins below 0.05.
 FAR = 0.04
 
 
@@ -107,7 +107,11 @@ def step(view: View, state: Settle, polisher: Polisher) -> tuple[Settle | Arrive
     if state.settled < len(answers):
         return state, view.info(state.goal, answers[-1])
     arrived = Arrived(state.goal, answers, state.pilot)
-    return arrived, grow.last_info(view, arrived, polisher.tolerance)._replace(warning=warning)
+    info = grow.last_info(view, arrived, polisher.tolerance)
+    if warning is None and info.kl is not None and info.kl.value > FAR:
+        warning = _far_words(info.kl.value, "by what the build itself can see of it")
+        warning += _more(view, state.goal.sizes[number])
+    return arrived, info._replace(warning=warning)
 
 
 def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[Look, str | None]:
@@ -163,13 +167,17 @@ def _words(
     whole = _distance(view, points, around)
     if max(whole, shares.kl) <= FAR:
         return None
-    more = ". Build with a larger size" if size < view.problem.data.num_rows else ""
     if shares.kl > 0.5 * whole:
-        return shares.words() + more
-    return (
-        f"the coreset posterior is about {whole:.2g} nats from that of all rows (KL(π_w‖π)): its "
-        "modes have another shape" + more
-    )
+        return shares.words() + _more(view, size)
+    return _far_words(whole, "its modes have another shape") + _more(view, size)
+
+
+def _far_words(kl: float, why: str) -> str:
+    return f"the coreset posterior is about {kl:.2g} nats from that of all rows (KL(π_w‖π)): {why}"
+
+
+def _more(view: View, size: int) -> str:
+    return ". Build with a larger size" if size < view.problem.data.num_rows else ""
 
 
 def _distance(view: View, points: WeightedPoints, around: Around) -> float:
