@@ -167,13 +167,13 @@ def _spike_words(coreset: Coreset, rows: Rows, mode: Mode, spike: Spike) -> str:
     words = spike.words(model, coreset.indices, coreset.weights)
     if of_all.peak > enough + np.log(NEGLIGIBLE):
         return (
-            f"{words}, and so does that of all rows: the model has no posterior there. Give "
+            f"{words}; and so it is with that of all rows, which is no distribution either. Give "
             f"{model.parameter_names[spike.axis]} a prior that keeps it from that end"
         )
     return (
-        f"{words}. The posterior of all rows does not: draw from it with cb.correct. Or build again "
-        "with a model that keeps the parameter from that end: a scale that components share, or a "
-        "prior that has next to nothing there"
+        f"{words}. That of all rows has no such place: draw from it with cb.correct. Or build "
+        "again with a model that keeps the parameter from that end: one scale for all components, "
+        "degrees of freedom of at least one, or a prior that has next to nothing there"
     )
 
 

@@ -1,24 +1,27 @@
 """Spikes: ways along which weighted rows raise π_w for ever, so that it is no distribution.
 
 A row of weight w counts as w equal rows, and a density of all rows that is bounded may not be when
-it counts so often: a mixture with a scale for every component has, with σ → 0 at a row of weight w,
+one of them counts so often: a mixture with a scale for every component has, as σ → 0 at a row,
 
     π_w ∝ σ^{−w} over a width of σ in the location,      ∫ σ^{−w} σ dσ = ∞      for w ≥ 2,
 
 where the same row with w = 1 adds next to nothing. Chains and particles hardly ever come there, and
 all that they show looks fine. So each of the heaviest rows leads, with the others held back, to
-where it says most. From there one parameter, the one that went furthest, is moved on and on towards
-its end, the others following to where π_w is highest; the mass at each of these stations,
+where it says most. From there the parameter that went furthest is moved on and on towards its end,
+the others following to where π_w is highest; the mass at each of these stations,
 
     L = log π_w(θ) + Σ_c log (how far θ_c can go before π_w falls by half a nat),
 
-is what counts, since a density may rise and its mass fall, as at the scale zero of a hierarchy. All
-of it is by values: derivatives by differences end where spikes begin.
+is what counts, since a density may rise and its mass fall, as at the scale zero of a hierarchy.
+Stations end where numbers have too few digits for the others; from there L is a parabola, to where
+a scale is no number any more. What is beyond, such as beside a row of weight 2.1, is not looked at.
+All of it is by values: derivatives by differences end where spikes begin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +38,8 @@ from corebayes.types import Array, Indices, Model
 MOST_ROWS, HELD_BACK = 8, 0.1
 # Steps of Newton's method to where a row leads, and with one parameter held.
 LEAD_STEPS, HELD_STEPS = 40, 12
-# Parameters that may be the one that runs away, and stations on its way: from half of how far it went
-# to so many deviations of the prior, the first of them before anybody goes on.
+# Parameters that may be the one that runs away, and stations on its way: from half of how far it
+# went to so many deviations of the prior, the first of them before anybody gives up.
 MOST_AXES, FURTHEST, FIRST_STATIONS = 2, 64.0, 4
 # Distances that are tried along each axis: powers of four of a deviation of the prior.
 DISTANCES = np.power(4.0, np.arange(2.0, -28.0, -1.0))
@@ -46,8 +49,12 @@ MOST_ROUNDS, MOST_POTENTIALS, LEAST_RISE = 30, 3_000_000, 1e-4
 LEAST_AWAY = 2.0
 # Digits of a parameter that must be left of how far it can go.
 DIGITS = 64.0 * float(np.finfo(np.float64).eps)
-# A spike with a smaller share of the mass than the modes have is none, unless it has no end.
+# A spike with a smaller share of the mass than the modes have is none.
 NEGLIGIBLE = 1e-3
+# The logarithm of a scale beyond which it is zero.
+LAST = 700.0
+# Last digits by which a place is moved, how often, and nats that this may change.
+JITTER, NUM_JITTERS, MOST_NOISE = 4.0 * float(np.finfo(np.float64).eps), 8, 0.5
 # Deviations around a mode that are its flank.
 FLANK = 10.0
 
@@ -65,18 +72,25 @@ class Way(NamedTuple):
 
     @property
     def peak(self) -> float:
-        """The largest log mass, on the way or beyond it: a parabola through the last three."""
-        highest = float(self.log_masses.max())
+        """The largest log mass, on the way or beyond it, where the parabola through the last three
+        stations leads before numbers end."""
+        highest, last = float(self.log_masses.max()), float(self.distances[-1])
         if len(self.distances) < 3:
             return highest
         near, far = np.diff(self.log_masses[-3:]) / np.diff(self.distances[-3:])
-        step = 0.5 * (self.distances[-1] - self.distances[-3])
-        bend = (far - near) / step
-        slope = far + 0.5 * bend * (self.distances[-1] - self.distances[-2])
+        bend = min(0.0, 2.0 * (far - near) / (last - self.distances[-3]))
+        slope = far + 0.5 * bend * (last - self.distances[-2])
         if slope <= 0.0:
             return highest
-        # Flat is as bad as rising where it goes on for ever.
-        return highest + slope**2 / (-2.0 * bend) if bend < 0.0 else np.inf
+        left = max(LAST - last, last)
+        if bend < 0.0:
+            left = min(left, -slope / bend)
+        return max(highest, float(self.log_masses[-1] + left * (slope + 0.5 * bend * left)))
+
+    @property
+    def rising(self) -> bool:
+        """Whether the mass still rises where numbers are too coarse to follow it."""
+        return bool(self.peak > self.log_masses.max())
 
 
 class Spike(NamedTuple):
@@ -94,10 +108,10 @@ class Spike(NamedTuple):
         """What is wrong with the posterior of the weighted rows."""
         name = model.parameter_names[self.axis]
         end = "∞" if self.rises else "−∞"
-        what = "is no distribution" if self.way.peak == np.inf else "has its mass in a spike"
+        what = "its mass rises as far as numbers reach" if self.way.rising else "it has a spike"
         return (
-            f"it {what}: as {name} goes to {end} beside row {indices[self.row]}, of weight "
-            f"{weights[self.row]:.3g}, its density rises faster than the room for it shrinks"
+            f"{what} as {name} goes to {end} beside row {indices[self.row]}, of weight "
+            f"{weights[self.row]:.3g}, and what lies around its modes is next to nothing of it"
         )
 
 
@@ -120,7 +134,7 @@ def find_spike(posterior: Posterior, modes: Sequence[Mode], usual: int) -> Spike
             way = _way(posterior, start, place, axis, scales)
             if way is None or way.peak <= enough:
                 continue
-            if way.peak == np.inf or not _at_a_mode(way, modes):
+            if way.rising or not _at_a_mode(way, modes):
                 row = _carrier(posterior, start, way.stations[-1])
                 found.append(Spike(way, axis, bool(away[axis] > 0.0), row))
     return max(found, key=lambda one: one.way.peak, default=None)
@@ -135,7 +149,7 @@ def _leads(posterior: Posterior, start: Array) -> Array:
         held = weights * min(1.0, HELD_BACK * weights[row] / others)
         held[row] = weights[row]
         alone = Posterior(posterior.model, posterior.rows, held)
-        places.append(_climbed(alone, start, np.ones(posterior.dim, dtype=bool), LEAD_STEPS))
+        places.append(_climbed(alone, start, np.arange(posterior.dim, dtype=np.int64), LEAD_STEPS))
     return np.array(places).reshape(-1, posterior.dim)
 
 
@@ -158,7 +172,7 @@ def _carrier(posterior: Posterior, start: Array, end: Array) -> int:
 def _way(posterior: Posterior, start: Array, place: Array, axis: int, scales: Array) -> Way | None:
     """From half of the way to the place and beyond, as far as there are digits for the others."""
     gone, scale = place[axis] - start[axis], float(scales[axis])
-    free = np.arange(posterior.dim) != axis
+    free = np.delete(np.arange(posterior.dim, dtype=np.int64), axis)
     distances, stations = list[float](), list[Array]()
     masses, widths = list[float](), list[Array]()
     distance = 0.5 * abs(gone)
@@ -168,7 +182,7 @@ def _way(posterior: Posterior, start: Array, place: Array, axis: int, scales: Ar
         starts[:, axis] = start[axis] + np.sign(gone) * distance
         at, height = _highest(posterior, starts, free, scales)
         width = _widths(posterior, at, height, scales)[free]
-        if not np.all(width > DIGITS * np.abs(at[free])):
+        if not np.all(width > DIGITS * np.abs(at[free])) or _is_noise(posterior, at):
             break
         distances.append(distance)
         stations.append(at)
@@ -183,6 +197,14 @@ def _way(posterior: Posterior, start: Array, place: Array, axis: int, scales: Ar
     return Way(np.array(distances), np.array(stations), np.array(masses), volumes)
 
 
+def _is_noise(posterior: Posterior, at: Array) -> bool:
+    """Whether the last digits of the place decide how high it is."""
+    digits = np.random.default_rng(0).uniform(-JITTER, JITTER, size=(NUM_JITTERS, at.size))
+    with np.errstate(all="ignore"):
+        heights = posterior.finite_log_density(at * (1.0 + digits))
+    return not np.ptp(heights) < MOST_NOISE
+
+
 def _lost_digits(
     distance: float, distances: list[float], stations: list[Array], widths: list[Array]
 ) -> bool:
@@ -194,7 +216,7 @@ def _lost_digits(
     return bool(np.any(expected < np.log(DIGITS * np.maximum(np.abs(stations[-1]).max(), 1e-300))))
 
 
-def _climbed(posterior: Posterior, start: Array, free: Array, max_steps: int) -> Array:
+def _climbed(posterior: Posterior, start: Array, free: Indices, max_steps: int) -> Array:
     """Where Newton's method leads with some parameters free, also where it ends at no mode."""
     at = start.copy()
 
@@ -209,7 +231,7 @@ def _climbed(posterior: Posterior, start: Array, free: Array, max_steps: int) ->
         return gradient[free], hessian[np.ix_(free, free)]
 
     with np.errstate(all="ignore"):
-        try:
+        with suppress(FloatingPointError, np.linalg.LinAlgError):
             newton(
                 start[free],
                 slopes,
@@ -217,19 +239,17 @@ def _climbed(posterior: Posterior, start: Array, free: Array, max_steps: int) ->
                 tolerance=1e-6,
                 max_steps=max_steps,
             )
-        except (FloatingPointError, np.linalg.LinAlgError):
-            pass
         if np.isfinite(posterior.value(at)):
             return at
     return start
 
 
 def _highest(
-    posterior: Posterior, starts: Array, free: Array, scales: Array
+    posterior: Posterior, starts: Array, free: Indices, scales: Array
 ) -> tuple[Array, float]:
-    """From the best of some starts after Newton's method to the best of places along the axes, again
-    and again; steps are of all sizes, as a row may be met only to the last digit."""
-    climbed = np.array([_climbed(posterior, start, free, HELD_STEPS) for start in starts])
+    """From the best of some starts after Newton's method to the best of places along the axes,
+    again and again; steps are of all sizes, as a row may be met only to the last digit."""
+    climbed: Array = np.array([_climbed(posterior, start, free, HELD_STEPS) for start in starts])
     moves = _moves(scales)[:, free].reshape(-1, scales.size)
     with np.errstate(all="ignore"):
         heights = posterior.finite_log_density(climbed)

@@ -122,7 +122,8 @@ def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[
         if not around.modes:
             return answer, None
         shares = _between(view, answer.points, around.modes)
-        several |= np.count_nonzero(np.maximum(shares.ours, shares.full) > NOTABLE) > 1
+        notable = np.count_nonzero(np.maximum(shares.ours, shares.full) > NOTABLE)
+        several |= bool(notable > 1)
         idle = 0 if shares.kl < 0.5 * least else idle + 1
         if shares.kl < least:
             best, least, seen = answer, shares.kl, (around, shares)
@@ -157,10 +158,10 @@ def _words(
     usual = int(np.argmax(shares.full[: len(around.modes)]))
     spike = find_spike(posterior, around.modes, usual)
     if spike is not None:
+        words = spike.words(model, points.indices, points.weights)
         return (
-            f"the coreset posterior has a flaw: {spike.words(model, points.indices, points.weights)}"
-            ". Chains that stay around its modes are not touched by it; it cannot be certified. "
-            "Draw with cb.correct, or keep the parameter from that end"
+            f"the coreset posterior cannot be certified: {words}. Chains may stay around its modes "
+            "and not come there. Draw with cb.correct, or keep the parameter from that end"
         )
     if not several:
         return None
