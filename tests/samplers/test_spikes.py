@@ -106,7 +106,7 @@ def spike_of(model: Any, data: Any, weights: Any, start: Any) -> Spike | None:
     bound, weights = model.bind(rows), np.asarray(weights) * rows.num_rows / np.sum(weights)
     posterior = Posterior(bound, rows.take(np.arange(len(weights))), weights)
     start = np.asarray(start, dtype=float)
-    starts = [start, np.concatenate([start[1::-1], start[2:]])]
+    starts = [start, np.concatenate([start[:2][::-1], start[2:]])]
     return find_spike(posterior, distinct_modes(find_modes(posterior, starts)), 0)
 
 
@@ -148,6 +148,18 @@ def test_a_spike_that_ends_and_outweighs_all_modes() -> None:
     found = spike_of(model, two_clusters(2000, 3), weights, [-2.5, 2.5, 0, 0])
     assert found is not None
     assert found.row == 40
+
+
+def test_a_model_of_one_parameter() -> None:
+    """A scale alone: no other parameter has to follow it."""
+
+    def likelihood(draws: Any, block: Any) -> Any:
+        scale = draws[:, 0]
+        return -scale - 0.5 * np.square(block["x"][:, None] * np.exp(-scale))
+
+    model = cb.CustomModel(likelihood, half_normal, 1)
+    x = np.random.default_rng(0).normal(size=200)
+    assert spike_of(model, {"x": x}, np.ones(20), [0.1]) is None
 
 
 def test_degrees_of_freedom_that_may_go_to_zero() -> None:

@@ -219,6 +219,8 @@ def _lost_digits(
 def _climbed(posterior: Posterior, start: Array, free: Indices, max_steps: int) -> Array:
     """Where Newton's method leads with some parameters free, also where it ends at no mode."""
     at = start.copy()
+    if free.size == 0:
+        return at
 
     def full(theta: Array) -> Array:
         moved = start.copy()
@@ -254,8 +256,9 @@ def _highest(
     with np.errstate(all="ignore"):
         heights = posterior.finite_log_density(climbed)
         at, height = climbed[int(np.argmax(heights))], float(heights.max())
-        cost = len(moves) * max(1, posterior.weights.size)
-        for _ in range(int(np.clip(MOST_POTENTIALS // cost, 3, MOST_ROUNDS))):
+        cost = max(1, len(moves) * posterior.weights.size)
+        rounds = int(np.clip(MOST_POTENTIALS // cost, 3, MOST_ROUNDS)) if len(moves) else 0
+        for _ in range(rounds):
             heights = posterior.finite_log_density(at + moves)
             best = int(np.argmax(heights))
             if not heights[best] > height + LEAST_RISE:
