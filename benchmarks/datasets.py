@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from corebayes.experiments import datasets, registry
+from corebayes.experiments import datasets
 from corebayes.experiments.datasets import LOGISTIC, POISSON, gaussian
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
 
 def data_folder(given: str | None = None) -> Path:
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = registry.data_folder(given) or beside
+    folder = datasets.data_folder(given) or beside
     if not folder.is_dir():
         raise SystemExit(
             f"no data folder at {folder}: give --data DIR or set COREBAYES_DATA to the folder "
@@ -37,14 +37,14 @@ def data_folder(given: str | None = None) -> Path:
 
 def regression(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
     """X with whitened covariates and the intercept column last, and y."""
-    return datasets.regression(registry.locate(name, folder))
+    return datasets.regression(datasets.locate(name, folder))
 
 
 def house_prices(
     folder: Path, seed: int, num_rows: int = 10_000
 ) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
     """Radial basis features (K = 301) and log prices, with the paper's priors from the data."""
-    path = registry.locate("king_county_sales", folder)
+    path = datasets.locate("king_county_sales", folder)
     prices = datasets.house_prices(path, seed, num_rows=num_rows)
     y = prices.y
     settings = {"mean": y.mean(), "second": np.mean(y**2), "variance": y.var()}

@@ -18,8 +18,7 @@ import numpy as np
 
 import corebayes as cb
 from corebayes.build.groups import all_rows
-from corebayes.figures.effects import draw_effects
-from corebayes.figures.plots import save_figure
+from corebayes.figures.plots import draw_effects, save_figure
 from corebayes.samplers.posterior import Posterior
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "mixed-flights.svg"

@@ -100,13 +100,20 @@ def verdict(rows: Mapping[str, Any]) -> str:
     """The bars in sentences."""
     found = measured(rows)
     certified = [name for name, row in found.items() if row["coreset"]["certified"]]
-    wrong = [name for name in certified if found[name]["shared"]["mean"] > MOST_OFF]
+    unknown = [name for name in certified if found[name]["shared"]["noise"] > MOST_OFF]
+    off = [name for name in certified if found[name]["shared"]["mean"] > MOST_OFF]
+    wrong = [name for name in off if name not in unknown]
+    beside = (
+        f" (not known to that, as the reference has few effective draws: {', '.join(unknown)})"
+        if unknown
+        else ""
+    )
     slow = [name for name, row in found.items() if times(row) > MOST_TIMES]
     ratios = sorted(times(row) for row in found.values())
     return (
         f"{len(found)} posteriors, {len(certified)} certified. Certified and off by more than "
-        f"{MOST_OFF} standard deviations: {', '.join(wrong) or 'none'}. Build + sample, of the "
-        "slower of the two ways to write the model, takes "
+        f"{MOST_OFF} standard deviations: {', '.join(wrong) or 'none'}{beside}. Build + sample, "
+        "of the slower of the two ways to write the model, takes "
         f"{ratios[0]:.2f} to {ratios[-1]:.2f} times the CPU seconds of NUTS on all rows (median "
         f"{ratios[len(ratios) // 2]:.2f}); more than {MOST_TIMES:g} times: "
         f"{', '.join(slow) or 'none'}."

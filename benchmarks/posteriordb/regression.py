@@ -8,6 +8,7 @@ thousand times the scale on which a coefficient matters: the two differ by less 
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -102,8 +103,9 @@ class Regression:
 
     @property
     def size(self) -> int | None:
-        """Rows to match what is quadratic in what rows touch: of p shared parameters, and of the
-        q effects of each group with each of those; at most a half of all. None without groups."""
+        """Rows to match what is quadratic in what rows touch: of p shared parameters, of the q
+        effects of each group with each of those, and of the effects of two groups that meet in a
+        row; at most a half of all. None without groups."""
         if not self.terms:
             return None
         p = self.X.shape[1] + (self.sigma is not None)
@@ -111,6 +113,10 @@ class Regression:
         numbers = {term.group: int(term.groups.max()) + 1 for term in self.terms}
         for group, q in effects.items():
             own += numbers[group] * (q + q * (q + 1) // 2 + p * q)
+        level = {term.group: term.groups for term in self.terms}
+        for a, b in itertools.combinations(effects, 2):
+            meetings = len(np.unique(np.stack([level[a], level[b]]), axis=1).T)
+            own += meetings * effects[a] * effects[b]
         return min(self.num_rows // 2, own + p * (p + 3) // 2 + 1)
 
     def in_corebayes(self) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from corebayes.data.arrays import no_rows, row_bytes, row_numbers
-from corebayes.data.checks import Checking, Found, conclude
+from corebayes.data.checks import Checking, FoundValues, conclude
 from corebayes.data.distinct import count_duplicates
 from corebayes.data.entry import check_choices, open_table, refuse
 from corebayes.data.parquet_files import is_parquet
@@ -184,7 +184,7 @@ class Rows:
         """What a model's question concludes, asked as in `check`."""
         return self.check(question)._behind.asked[question.key]
 
-    def _conclude(self, found: Found) -> Any:
+    def _conclude(self, found: FoundValues) -> Any:
         behind = self._behind
         bad = conclude(found, behind.on_bad)
         behind.table = behind.table.without(bad) if bad.size else behind.table

@@ -9,7 +9,7 @@ from corebayes.data.narrowed import Narrowed, narrowing
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
 from corebayes.samplers.laplace import full_posterior
-from corebayes.tangent.stacked import Seen, Stacked
+from corebayes.tangent.stacked import ModelView, Stacked
 from tests.compose.rows import MODEL, kl, piece
 
 X, Y = piece(3, 8000)
@@ -33,7 +33,7 @@ def test_the_stacked_space_is_the_sum_of_its_layers():
     problem = Problem(bound, rows)
     points = problem.points(np.arange(30), rng.uniform(1.0, 20.0, 30))
     stacked = Stacked(
-        models=(Seen(bound, narrowing(points.rows, (), None, None)), Seen(nested, shown))
+        models=(ModelView(bound, narrowing(points.rows, (), None, None)), ModelView(nested, shown))
     )
     space = stacked.space(rng, problem, points)
     block = rows.take(np.arange(100, 160))

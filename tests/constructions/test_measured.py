@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 import corebayes as cb
 
@@ -38,3 +38,23 @@ def test_a_matched_space_is_no_kl_of_zero(seed: int, size: int) -> None:
     truth, own = kl_on_a_grid(coreset, X, y), coreset.trace[-1]["kl"]
     assert truth > 1e-9
     assert truth / 3.0 < own < 3.0 * truth
+
+
+@pytest.mark.parametrize("family", ["logistic", "poisson", "student"])
+def test_far_from_the_posterior_it_is_not_the_second_order(family: str) -> None:
+    """Few rows for their parameters are tens of nats away, and said ten to ten thousand times as
+    many."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(1000), rng.gamma(0.3, 1.0, (1000, 4))])
+    eta = X @ np.array([-1.0, 0.3, -0.2, 0.2, 0.1])
+    if family == "logistic":
+        model, y = cb.LogisticRegression(prior=cb.Normal()), rng.random(1000) < expit(eta)
+    elif family == "poisson":
+        model, y = cb.PoissonRegression(prior=cb.Normal()), rng.poisson(np.exp(eta))
+    else:
+        model = cb.StudentTRegression(prior=cb.Normal(), df=3.0, scale=1.0)
+        y = eta + rng.standard_t(3.0, 1000)
+    coreset = cb.build(model, (X, y.astype(float)), size=5, progress=False)
+    kl = cb.certify(coreset, (X, y.astype(float)), draws=1000).reverse_kl
+    assert kl is not None and kl.value > 1.0
+    assert kl.value / 3.0 < coreset.trace[-1]["kl"] < 3.0 * kl.value

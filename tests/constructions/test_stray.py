@@ -8,7 +8,7 @@ from corebayes.models.finite_differences import difference_gradient, difference_
 from corebayes.samplers.high_places import high_places, with_high_modes
 from corebayes.samplers.newton import newton
 from corebayes.samplers.posterior import Posterior
-from corebayes.tangent.entropy import log_volume
+from corebayes.tangent.monte_carlo import log_volume
 from corebayes.types import Block, Gaussian
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from corebayes.exact.surrogate import Surrogate, TooManyPassesError
+from corebayes.exact.surrogate import SurrogateChains, TooManyPassesError
 
 STATES = 6
 TARGET = np.array([0.05, 0.1, 0.3, 0.25, 0.2, 0.1])
@@ -49,7 +49,7 @@ def run(walk, steps, max_passes=10**6):
         return VALUES[[walk.places[state] for state in states]]
 
     rng = np.random.default_rng(7)
-    chains = Surrogate.over(rng, walk, evaluate, steps, max_passes).run()
+    chains = SurrogateChains.over(rng, walk, evaluate, steps, max_passes).run()
     return chains, passes
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from corebayes.experiments.claims import all_claims
-from corebayes.experiments.report import claims_markdown
-from corebayes.experiments.results import Results
+from corebayes.experiments.measure import Results
+from corebayes.experiments.reproduce import claims_markdown
 
 METHODS = ("AnnealedSparseVI", "SparseVI", "GIGA", "GIGA, realistic", "Uniform")
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from corebayes.experiments import datasets, registry
+from corebayes.experiments import datasets
 from corebayes.experiments.catalogue import find_sources, house_model
-from corebayes.experiments.registry import DATASETS, DataUnavailableError, locate
+from corebayes.experiments.datasets import DATASETS, DataUnavailableError, locate
 
 
 def test_every_set_has_a_source_a_checksum_and_a_licence():
@@ -35,7 +35,7 @@ def test_a_changed_file_is_refused(tmp_path, data_folder):
 
 
 def test_a_named_folder_is_never_completed_by_download(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_import_pooch", lambda: pytest.fail("no download was wanted"))
+    monkeypatch.setattr(datasets, "_import_pooch", lambda: pytest.fail("no download was wanted"))
     with pytest.raises(DataUnavailableError, match=r"ds1\.npz is not in .* from https://"):
         locate("ds1", tmp_path)
 
@@ -43,10 +43,10 @@ def test_a_named_folder_is_never_completed_by_download(tmp_path, monkeypatch):
 def test_a_folder_that_is_none_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("COREBAYES_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(NotADirectoryError, match="nowhere"):
-        registry.data_folder()
+        datasets.data_folder()
     monkeypatch.delenv("COREBAYES_DATA")
-    assert registry.data_folder() is None
-    assert registry.data_folder(tmp_path) == tmp_path
+    assert datasets.data_folder() is None
+    assert datasets.data_folder(tmp_path) == tmp_path
 
 
 class Pooch:
@@ -70,14 +70,14 @@ class Pooch:
 
 def test_download_asks_for_the_registered_checksum(monkeypatch):
     pooch = Pooch("cached/phishing.npz")
-    monkeypatch.setattr(registry, "_import_pooch", lambda: pooch)
+    monkeypatch.setattr(datasets, "_import_pooch", lambda: pooch)
     assert locate("phishing", None).as_posix() == "cached/phishing.npz"
     assert pooch.asked["url"] == DATASETS["phishing"].url
     assert pooch.asked["known_hash"] == f"sha256:{DATASETS['phishing'].sha256}"
 
 
 def test_without_a_network_the_error_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(registry, "_import_pooch", lambda: Pooch(ConnectionError("no route")))
+    monkeypatch.setattr(datasets, "_import_pooch", lambda: Pooch(ConnectionError("no route")))
     with pytest.raises(DataUnavailableError, match=r"--data DIR or COREBAYES_DATA"):
         locate("phishing", None)
     said = []

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from corebayes.experiments import measure, trials
-from corebayes.experiments.catalogue import Sources, make_experiment
+from corebayes.experiments.catalogue import DataFiles, make_experiment
 from corebayes.experiments.measure import Yardstick, coresets_of, run_trial
 from corebayes.experiments.trials import Trial, TrialStore, plan, run_missing
 from corebayes.rows import open_rows
 
-NOTHING = Sources(files={})
+NOTHING = DataFiles(files={})
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def gaussian():
 
 def test_plan_covers_everything_once_and_slow_methods_first(data_folder):
     files = {name: data_folder / f"{name}.npz" for name in ("synth_lr", "ds1", "phishing")}
-    planned = plan(["gaussian", "logistic"], 2, Sources(files=files), quick=True)
+    planned = plan(["gaussian", "logistic"], 2, DataFiles(files=files), quick=True)
     assert len(planned) == len(set(planned)) == 4 * 5 * 2
     assert [trial.method for trial in planned[:8]] == ["SparseVI"] * 8
     assert [trial.number for trial in planned[:8]] == [0] * 4 + [1] * 4

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import corebayes as cb
-from corebayes.predict.replicates import Replicates, Sums, edges_of, quantiles
+from corebayes.predict.replicates import Replicates, ReplicateSums, edges_of, quantiles
 
 
 class Given:
@@ -45,7 +45,7 @@ def test_sums_and_quantiles_are_those_of_the_columns(whole):
 
 def test_counts_weigh_rows():
     y, counts = np.array([0.0, 1.0, 5.0]), np.array([2.0, 0.0, 3.0])
-    found: Sums = asked(y, y[:, None], edges_of(y), counts)
+    found: ReplicateSums = asked(y, y[:, None], edges_of(y), counts)
     assert found.weight == 5.0 and found.zeros[0] == 2.0
     np.testing.assert_allclose(found.total / found.weight + 1.0, 3.0)
 

@@ -15,7 +15,7 @@ from corebayes.scan.inline import Inline
 from corebayes.scan.passes import Pass, Shard
 from corebayes.scan.query import Totals
 from corebayes.tangent.monte_carlo import MonteCarloSpace
-from corebayes.watch.steps import Watched
+from corebayes.watch.progress import Watched
 from tests.coresets import exact_kl, linear, logistic, near, posteriors, weighted
 from tests.opened import table
 

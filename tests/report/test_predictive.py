@@ -5,7 +5,7 @@ import pandas as pd
 
 import corebayes as cb
 from corebayes.predict.check import Check, Statistic
-from corebayes.report.predictive import predictive
+from corebayes.report.page import predictive
 
 
 def found(edges, shares, name="trips"):

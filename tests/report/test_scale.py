@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corebayes.report.svg import Scale, number, spanning
+from corebayes.report.svg import AxisScale, number, spanning
 
 
 def test_ends_go_to_ends_and_the_middle_between():
-    even = Scale(low=2.0, high=6.0, start=100.0, stop=20.0)
+    even = AxisScale(low=2.0, high=6.0, start=100.0, stop=20.0)
     assert np.allclose(even([2.0, 3.0, 6.0]), [100.0, 80.0, 20.0])
-    log = Scale(low=1e-3, high=1e3, start=0.0, stop=60.0, log=True)
+    log = AxisScale(low=1e-3, high=1e3, start=0.0, stop=60.0, log=True)
     assert np.allclose(log([1e-3, 1.0, 100.0]), [0.0, 30.0, 50.0])
 
 
@@ -22,15 +22,20 @@ def labels(scale, most=5):
 
 
 def test_ticks_are_round_numbers():
-    assert labels(Scale(low=0.0, high=10.0, start=0, stop=1)) == ["0", "2", "4", "6", "8", "10"]
-    assert labels(Scale(low=-0.27, high=0.13, start=0, stop=1), 4) == ["−0.2", "−0.1", "0.0", "0.1"]
-    assert labels(Scale(low=900, high=4100, start=0, stop=1), 4) == [
+    assert labels(AxisScale(low=0.0, high=10.0, start=0, stop=1)) == ["0", "2", "4", "6", "8", "10"]
+    assert labels(AxisScale(low=-0.27, high=0.13, start=0, stop=1), 4) == [
+        "−0.2",
+        "−0.1",
+        "0.0",
+        "0.1",
+    ]
+    assert labels(AxisScale(low=900, high=4100, start=0, stop=1), 4) == [
         "1,000",
         "2,000",
         "3,000",
         "4,000",
     ]
-    assert labels(Scale(low=0.05, high=2e4, start=0, stop=1, log=True), 9) == [
+    assert labels(AxisScale(low=0.05, high=2e4, start=0, stop=1, log=True), 9) == [
         "0.1",
         "1",
         "10",
@@ -38,13 +43,13 @@ def test_ticks_are_round_numbers():
         "1,000",
         "10⁴",
     ]
-    assert labels(Scale(low=1e-9, high=1e-2, start=0, stop=1, log=True), 4) == [
+    assert labels(AxisScale(low=1e-9, high=1e-2, start=0, stop=1, log=True), 4) == [
         "10⁻⁹",
         "10⁻⁷",
         "10⁻⁵",
         "10⁻³",
     ]
-    assert labels(Scale(low=15.0, high=90.0, start=0, stop=1, log=True)) == ["20", "50"]
+    assert labels(AxisScale(low=15.0, high=90.0, start=0, stop=1, log=True)) == ["20", "50"]
 
 
 def test_numbers_are_as_people_write_them():
@@ -58,7 +63,7 @@ def test_numbers_are_as_people_write_them():
 
 @given(low=st.floats(-1e5, 1e5), width=st.floats(1e-4, 1e5), room=st.floats(60, 400))
 def test_labels_do_not_touch(low, width, room):
-    scale = Scale(low=low, high=low + width, start=0.0, stop=room)
+    scale = AxisScale(low=low, high=low + width, start=0.0, stop=room)
     ticks = scale.apart_ticks(5)
     assert 1 <= len(ticks) <= 6
     ends = [(float(scale(t.value)), 3.3 * len(t.label)) for t in ticks]
@@ -72,7 +77,7 @@ def test_labels_do_not_touch(low, width, room):
 )
 @example(low=1.0, width=4001.0, most=2)
 def test_ticks_lie_inside_and_are_few(low, width, most):
-    scale = Scale(low=low, high=low + width, start=0.0, stop=1.0)
+    scale = AxisScale(low=low, high=low + width, start=0.0, stop=1.0)
     ticks = scale.ticks(most)
     assert 1 <= len(ticks) <= most + 1
     slack = 1e-6 * width

@@ -11,7 +11,7 @@ import pytest
 import corebayes as cb
 from corebayes.experiments.claims import Claim
 from corebayes.experiments.figures import Figure
-from corebayes.experiments.report import write_report
+from corebayes.experiments.reproduce import write_report
 from corebayes.report.html import escape
 from tests.report.browser import Browser, needs_browser
 

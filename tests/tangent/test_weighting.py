@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.constructions.hilbert import Target
+from corebayes.constructions.hilbert import HilbertTarget
 from corebayes.samplers.laplace import full_posterior
 from corebayes.tangent.monte_carlo import MonteCarloSpace
 from tests.contract.cases import MODELS, some_points
@@ -150,7 +150,7 @@ def test_a_copied_state_asks_the_same_without_the_kept_vectors():
     from corebayes.scan.every_row import Norms, joined
 
     problem = CASES["logistic"].problem()
-    target = Target.of(rng(), problem, cb.FullPosterior(num_draws=50))
+    target = HilbertTarget.of(rng(), problem, cb.FullPosterior(num_draws=50))
     norms = joined(target.ask(problem, Norms(target.space)))
     copy = pickle.loads(pickle.dumps(target))
     assert copy._kept is None

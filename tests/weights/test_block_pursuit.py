@@ -6,7 +6,7 @@ from scipy.optimize import nnls
 
 from corebayes.types import Block
 from corebayes.weights import pursuit
-from corebayes.weights.block_set import BlockSet
+from corebayes.weights.block_pursuit import BlockSet
 from corebayes.weights.nnls import nonnegative_least_squares
 from corebayes.weights.pursuit import orthogonal_pursuit
 from tests.weights.test_pursuit import Plain, distance

@@ -27,7 +27,7 @@ MOST_ROWS = 4096
 KEPT_BLOCKS = 4
 
 
-class Field(NamedTuple):
+class RowField(NamedTuple):
     """One array with an entry for each row: its name, type, and the shape of a row's entry."""
 
     name: str
@@ -64,7 +64,7 @@ class Terms(NamedTuple):
     rows: dict[str, Array]
 
 
-class Part(NamedTuple):
+class RowPart(NamedTuple):
     """Some rows of a block in the form the library takes: `rows` says which, `size` how many
     entries they were padded to."""
 
@@ -93,11 +93,11 @@ class AdaptedModel(ABC):
 
     # What is remembered is swapped as a whole, so that any thread may use it. It is not kept by
     # thread: a sampler that is not written in Python calls from what looks like another each time.
-    _kept: tuple[tuple[Block, list[Part]], ...] = ()
+    _kept: tuple[tuple[Block, list[RowPart]], ...] = ()
     _answer: Answer | None = None
     _prior_answer: Answer | None = None
 
-    def __init__(self, fields: Sequence[Field], parameters: Sequence[Parameter]):
+    def __init__(self, fields: Sequence[RowField], parameters: Sequence[Parameter]):
         self.fields = tuple(fields)
         self.parameters = tuple(parameters)
         self.dim = sum(parameter.size for parameter in self.parameters)
@@ -215,24 +215,26 @@ class AdaptedModel(ABC):
         """The log density at one θ, site by site."""
 
     @abstractmethod
-    def part(self, block: Block, rows: slice) -> Part:
+    def part(self, block: Block, rows: slice) -> RowPart:
         """Some rows in the library's own form."""
 
     @abstractmethod
-    def part_potentials(self, draws: Array, part: Part) -> Array:
+    def part_potentials(self, draws: Array, part: RowPart) -> Array:
         """f_n(θ_s), (n, S)."""
 
     @abstractmethod
-    def part_sums(self, draws: Array, part: Part, weights: Array) -> Array:
+    def part_sums(self, draws: Array, part: RowPart, weights: Array) -> Array:
         """Σ_n w_n f_n(θ_s), (S,)."""
 
     @abstractmethod
-    def part_value_gradient(self, theta: Array, part: Part, weights: Array) -> tuple[float, Array]:
+    def part_value_gradient(
+        self, theta: Array, part: RowPart, weights: Array
+    ) -> tuple[float, Array]:
         """Σ_n w_n f_n(θ) and its gradient."""
 
     @abstractmethod
     def part_gradient_and_hessian(
-        self, theta: Array, part: Part, weights: Array
+        self, theta: Array, part: RowPart, weights: Array
     ) -> tuple[Array, Array]:
         """Gradient and Hessian of Σ_n w_n f_n(θ)."""
 
@@ -244,7 +246,7 @@ class AdaptedModel(ABC):
     def prior_value_gradient(self, theta: Array) -> tuple[float, Array]:
         """log π_0(θ) and its gradient."""
 
-    def _parts(self, block: Block) -> list[Part]:
+    def _parts(self, block: Block) -> list[RowPart]:
         """The rows in parts; those of the last blocks asked for are kept, since a sampler asks for
         the same thousands of times."""
         for known, parts in self._kept:
@@ -282,6 +284,6 @@ def as_rows(arrays: Mapping[str, NDArray[Any]], column_names: Sequence[str] = ()
     return open_rows(ArrayData(fields=dict(arrays), column_names=tuple(column_names))).check()
 
 
-def fields_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[Field, ...]:
+def fields_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[RowField, ...]:
     """Names, types and shapes of the arrays of a row."""
-    return tuple(Field(name, a.dtype, a.shape[1:]) for name, a in arrays.items())
+    return tuple(RowField(name, a.dtype, a.shape[1:]) for name, a in arrays.items())

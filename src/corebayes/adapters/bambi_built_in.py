@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.adapters.bambi_density import same_density
+from corebayes.adapters.bambi_design import design_of
 from corebayes.adapters.bambi_priors import NoCounterpart, normal_prior, number, scale_priors
 from corebayes.data.arrays import ArrayData
 from corebayes.models import (
@@ -70,7 +71,7 @@ FAMILIES = {
 }
 
 
-class Columns:
+class DesignColumns:
     """The columns of X as they come together; one that is there already is not added again."""
 
     def __init__(self) -> None:
@@ -93,7 +94,7 @@ class Columns:
         return self.add(name, codes)
 
 
-class Effects(NamedTuple):
+class BambiEffects(NamedTuple):
     """One group-specific term of Bambi's: which effects of which group term it is."""
 
     variable: str
@@ -132,7 +133,7 @@ def translated(own: Any) -> tuple[MixedRegression, Rows]:
     if component.offset_terms or component.hsgp_terms:
         raise NoCounterpart
     known, learned = _constants(own, family, parent)
-    columns = Columns()
+    columns = DesignColumns()
     prior, variables = _fixed(component, columns, centred=own.center_predictors)
     num_fixed = len(columns.values)
     effects, labels = _effects(component, columns)
@@ -146,13 +147,13 @@ def translated(own: Any) -> tuple[MixedRegression, Rows]:
         for group, names in labels.items()
     ]
     plain = {*list(columns.values)[:num_fixed], *labels}
+    X = np.column_stack(list(columns.values.values()))
+    y = np.asarray(np.squeeze(response.data), dtype=np.float64)
     rows = ArrayData(
-        fields={
-            "X": np.column_stack(list(columns.values.values())),
-            "y": np.asarray(np.squeeze(response.data), dtype=np.float64),
-        },
+        fields={"X": X, "y": y},
         column_names=tuple(columns.values),
         target_name=str(response.alias or response.name),
+        design=design_of(own, X, y, tuple(columns.values)),
     )
     model = MixedRegression(
         family=family.make(prior=prior, **known),
@@ -186,7 +187,9 @@ def _constants(
     return known, learned
 
 
-def _fixed(component: Any, columns: Columns, *, centred: bool) -> tuple[Normal, dict[str, Any]]:
+def _fixed(
+    component: Any, columns: DesignColumns, *, centred: bool
+) -> tuple[Normal, dict[str, Any]]:
     """The prior of intercept and coefficients in the columns as they are, and their variables."""
     means: list[Array] = []
     deviations: list[Array] = []
@@ -199,6 +202,8 @@ def _fixed(component: Any, columns: Columns, *, centred: bool) -> tuple[Normal, 
         wide = values.reshape(len(values), -1)
         labels = next(iter(term.coords.values()), None)
         start = len(columns.values)
+        if labels is not None and len(labels) != wide.shape[1]:
+            raise NoCounterpart
         for place, column in enumerate(wide.T):
             label = "" if labels is None else f"[{labels[place]}]"
             columns.add(f"{name}{label}", column)
@@ -222,9 +227,11 @@ def _fixed(component: Any, columns: Columns, *, centred: bool) -> tuple[Normal, 
     return Normal(mean, np.sqrt(np.diag(covariance))), variables
 
 
-def _effects(component: Any, columns: Columns) -> tuple[list[Effects], dict[str, tuple[Any, ...]]]:
+def _effects(
+    component: Any, columns: DesignColumns
+) -> tuple[list[BambiEffects], dict[str, tuple[Any, ...]]]:
     """The group-specific terms, and the labels of the groups of each column of codes."""
-    found: list[Effects] = []
+    found: list[BambiEffects] = []
     for term in component.group_specific_terms.values():
         name = str(term.alias or term.name)
         predictor = np.asarray(term.predictor, dtype=np.float64)
@@ -238,7 +245,7 @@ def _effects(component: Any, columns: Columns) -> tuple[list[Effects], dict[str,
             levels = list(term.coords.values())[-1]
             named = zip(levels, wide.T, strict=True)
             effects = [columns.add(f"{expression}[{level}]", values) for level, values in named]
-        found.append(Effects(name, _factor(term), effects, _effect_scales(term, len(effects))))
+        found.append(BambiEffects(name, _factor(term), effects, _effect_scales(term, len(effects))))
     labels: dict[str, tuple[Any, ...]] = {}
     coded: dict[str, str] = {}
     for term in component.group_specific_terms.values():
@@ -267,7 +274,7 @@ def _shown(
     model: MixedRegression,
     family: Counterpart,
     fixed: Mapping[str, Any],
-    effects: list[Effects],
+    effects: list[BambiEffects],
 ) -> Variables:
     """The variables of Bambi's PyMC model, with its dimensions and labels."""
     inner = own.backend.model

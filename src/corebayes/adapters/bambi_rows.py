@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.adapters.pymc import Known
+from corebayes.adapters.pymc import KnownProgram
 from corebayes.adapters.pymc_rows import KnownArray
 from corebayes.types import Array
 
 
-def known_of(own: Any) -> Known:
+def known_of(own: Any) -> KnownProgram:
     """Names and order for a built Bambi model. Cost: its design matrices once more."""
     designs: list[Array] = []
     names: list[str] = []
@@ -42,7 +42,7 @@ def known_of(own: Any) -> Known:
     for (columns, mean), data in zip(spans, designs, strict=True):
         values = data if mean is None else data - mean
         others.append(KnownArray(values, "X", together, columns, mean))
-    return Known(others, names, _order(own))
+    return KnownProgram(others, names, _order(own))
 
 
 def column_names(term: Any) -> list[str]:

@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.adapters import prior_forms
 from corebayes.adapters.mixed_parts import MixedParts, Single
 from corebayes.models.coefficient_prior import (
-    CoefficientPrior,
-    DoubleExponential,
     Flat,
-    StudentT,
 )
 from corebayes.models.horseshoe_prior import HorseshoePrior
 from corebayes.models.stated_prior import PartialGaussian
@@ -43,15 +41,8 @@ def in_numpyro(
     off = beta - prior.mean
     total = prior.constant - 0.5 * off @ (prior.precision @ off)
     for place, other in parts.model.prior.others:
-        match other:
-            case StudentT(df, mean, scale):
-                total += distributions.StudentT(df, mean, scale).log_prob(beta[place])
-            case DoubleExponential(mean, scale):
-                total += distributions.Laplace(mean, scale).log_prob(beta[place])
-            case Flat():
-                pass
-            case _:
-                raise _no_form("NumPyro", other)
+        if not isinstance(other, Flat):
+            total += prior_forms.in_numpyro(distributions, other).log_prob(beta[place])
     for of, tau, slab in parts.shrinkages:
         logs = _mixture(of, beta, variable(tau), variable(slab), jax.numpy.log)
         total += jax.scipy.special.logsumexp(logs, axis=1).sum()
@@ -70,16 +61,8 @@ def in_pymc(
     off = beta - prior.mean
     total = prior.constant - 0.5 * pymc.math.dot(off, pymc.math.dot(prior.precision, off))
     for place, other in parts.model.prior.others:
-        match other:
-            case StudentT(df, mean, scale):
-                own = pymc.StudentT.dist(nu=df, mu=mean, sigma=scale)
-            case DoubleExponential(mean, scale):
-                own = pymc.Laplace.dist(mu=mean, b=scale)
-            case Flat():
-                continue
-            case _:
-                raise _no_form("PyMC", other)
-        total += pymc.logp(own, beta[place])
+        if not isinstance(other, Flat):
+            total += pymc.logp(prior_forms.in_pymc(pymc, other), beta[place])
     for of, tau, slab in parts.shrinkages:
         logs = _mixture(of, beta, variable(tau), variable(slab), pymc.math.log)
         total += pymc.math.logsumexp(logs, axis=1).sum()
@@ -108,15 +91,8 @@ def in_stan(parts: MixedParts) -> tuple[dict[str, Any], list[str], list[str]]:
     declared = ["vector[D] prior_mean;", "matrix[D, D] prior_precision;"]
     lines = ["target += -0.5 * quad_form(prior_precision, beta - prior_mean);"]
     for place, other in parts.model.prior.others:
-        match other:
-            case StudentT(df, mean, scale):
-                lines.append(f"beta[{place + 1}] ~ student_t({df!r}, {mean!r}, {scale!r});")
-            case DoubleExponential(mean, scale):
-                lines.append(f"beta[{place + 1}] ~ double_exponential({mean!r}, {scale!r});")
-            case Flat():
-                pass
-            case _:
-                raise _no_form("Stan", other)
+        if not isinstance(other, Flat):
+            lines.append(f"beta[{place + 1}] ~ {prior_forms.in_stan(other)};")
     for number, (of, tau, slab) in enumerate(parts.shrinkages, 1):
         data |= {
             f"K_{number}": of.nodes.size,
@@ -143,7 +119,3 @@ def in_stan(parts: MixedParts) -> tuple[dict[str, Any], list[str], list[str]]:
             "}",
         ]
     return data, declared, lines
-
-
-def _no_form(library: str, prior: CoefficientPrior) -> TypeError:
-    return TypeError(f"{library} has no form of the prior {prior}")

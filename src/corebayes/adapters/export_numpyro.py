@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.adapters import coefficient_parts
+from corebayes.adapters import coefficient_parts, prior_forms
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64
@@ -20,15 +20,6 @@ from corebayes.adapters.symbols import of_jax
 from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, GroupCoreset, as_rows
 from corebayes.models.family import Family
-from corebayes.models.scale_prior import (
-    Beta,
-    Exponential,
-    Gamma,
-    HalfNormal,
-    HalfStudentT,
-    OnLine,
-    ScalePrior,
-)
 from corebayes.types import Array, Block
 
 
@@ -199,27 +190,8 @@ def _marginal(
 
 def _variable(one: Single) -> Any:
     """A sample of one number."""
-    return import_numpyro().sample(one.name, _single(one.prior))
-
-
-def _single(prior: ScalePrior) -> Any:
-    """The prior of a number as NumPyro has it."""
-    distributions = import_numpyro().distributions
-    match prior:
-        case HalfNormal(scale):
-            return distributions.HalfNormal(scale)
-        case HalfStudentT(df, scale):
-            return distributions.FoldedDistribution(distributions.StudentT(df, 0.0, scale))
-        case Gamma(shape, rate):
-            return distributions.Gamma(shape, rate)
-        case Exponential(rate):
-            return distributions.Exponential(rate)
-        case Beta(a, b):
-            return distributions.Beta(a, b)
-        case OnLine(mean, sd):
-            return distributions.Normal(mean, sd)
-        case _:
-            raise TypeError(f"NumPyro has no form of the prior {prior!r}")
+    numpyro = import_numpyro()
+    return numpyro.sample(one.name, prior_forms.in_numpyro(numpyro.distributions, one.prior))
 
 
 def _warn_of_float32(weights: Array) -> None:

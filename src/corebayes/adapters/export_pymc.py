@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.adapters import coefficient_parts
+from corebayes.adapters import coefficient_parts, prior_forms
 from corebayes.adapters.density_check import check_density
 from corebayes.adapters.glm_parts import GlmParts, glm_parts
 from corebayes.adapters.jax_model import float64, import_jax
@@ -31,14 +31,6 @@ from corebayes.adapters.symbols import of_pytensor
 from corebayes.adapters.tracing import one_at_a_time
 from corebayes.coreset import Coreset, GroupCoreset, as_rows
 from corebayes.models.family import Family
-from corebayes.models.scale_prior import (
-    Beta,
-    Exponential,
-    Gamma,
-    HalfNormal,
-    HalfStudentT,
-    OnLine,
-)
 from corebayes.types import Array
 
 WEIGHTS, POTENTIAL = "coreset_weight", "coreset_log_likelihood"
@@ -243,19 +235,4 @@ def _marginal(coreset: GroupCoreset) -> tuple[Any, list[str], Array]:
 
 def _single(variable: Single) -> Any:
     """A variable of one number of the model that is being made."""
-    pymc, name = import_pymc(), variable.name
-    match variable.prior:
-        case HalfNormal(scale):
-            return pymc.HalfNormal(name, sigma=scale)
-        case HalfStudentT(df, scale):
-            return pymc.HalfStudentT(name, nu=df, sigma=scale)
-        case Gamma(shape, rate):
-            return pymc.Gamma(name, alpha=shape, beta=rate)
-        case Exponential(rate):
-            return pymc.Exponential(name, lam=rate)
-        case Beta(a, b):
-            return pymc.Beta(name, alpha=a, beta=b)
-        case OnLine(mean, sd):
-            return pymc.Normal(name, mu=mean, sigma=sd)
-        case prior:
-            raise TypeError(f"PyMC has no form of the prior {prior!r}")
+    return prior_forms.in_pymc(import_pymc(), variable.prior, variable.name)

@@ -17,14 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.adapters.adapted import AdaptedModel, Answer, Part, Terms
-from corebayes.adapters.buckets import SMALLEST, bucket, pad
+from corebayes.adapters.adapted import AdaptedModel, Answer, RowPart, Terms
 from corebayes.extras import import_extra
-from corebayes.models.compiling import call
+from corebayes.models.compiling import call, pad
+from corebayes.models.compiling import float64 as float64
 from corebayes.models.touching import TouchingModel
 from corebayes.types import Array, Block
 
 SiteTerms = tuple[dict[str, Any], dict[str, Any]]
+# From the second on a size is a multiple of it: a full block of a pass wastes little.
+SMALLEST, STEP = 64, 128
 
 
 def import_jax(extra: str) -> Any:
@@ -43,11 +45,6 @@ def _answer_in_the_calling_thread(jax: Any) -> None:
     """
     if "JAX_CPU_ENABLE_ASYNC_DISPATCH" not in os.environ:
         jax.config.update("jax_cpu_enable_async_dispatch", False)
-
-
-def float64() -> Any:
-    """float64 in this thread until the block ends, whatever the user's JAX is set to."""
-    return _jax().enable_x64(True)
 
 
 class JaxModel(AdaptedModel, TouchingModel):
@@ -123,21 +120,23 @@ class JaxModel(AdaptedModel, TouchingModel):
         prior, rows = _call(self._compiled_terms, theta, dict(block.fields))
         return Terms({name: float(value) for name, value in prior.items()}, rows)
 
-    def part(self, block: Block, rows: slice) -> Part:
-        size = max(bucket(rows.stop - rows.start), SMALLEST)
+    def part(self, block: Block, rows: slice) -> RowPart:
+        size = max(_bucket(rows.stop - rows.start), SMALLEST)
         padded = {field.name: pad(block[field.name][rows], size) for field in self.fields}
         with float64():
-            return Part(rows, size, _jax().device_put(padded))
+            return RowPart(rows, size, _jax().device_put(padded))
 
-    def part_potentials(self, draws: Array, part: Part) -> Array:
+    def part_potentials(self, draws: Array, part: RowPart) -> Array:
         values = _call(self._compiled_potentials, _padded(draws), part.arrays)
         return values[: part.rows.stop - part.rows.start, : len(draws)]
 
-    def part_sums(self, draws: Array, part: Part, weights: Array) -> Array:
+    def part_sums(self, draws: Array, part: RowPart, weights: Array) -> Array:
         sums = _call(self._compiled_sums, _padded(draws), part.arrays, _filled(weights, part))
         return sums[: len(draws)]
 
-    def part_value_gradient(self, theta: Array, part: Part, weights: Array) -> tuple[float, Array]:
+    def part_value_gradient(
+        self, theta: Array, part: RowPart, weights: Array
+    ) -> tuple[float, Array]:
         """The prior's value and gradient come with it and are remembered: whoever asks for a
         density needs both, and what a call takes is mostly the calling."""
         kernel = self._compiled_value_gradient
@@ -146,7 +145,7 @@ class JaxModel(AdaptedModel, TouchingModel):
         return float(values[0]), gradients[0]
 
     def part_gradient_and_hessian(
-        self, theta: Array, part: Part, weights: Array
+        self, theta: Array, part: RowPart, weights: Array
     ) -> tuple[Array, Array]:
         return _call(
             self._compiled_gradient_and_hessian, theta, part.arrays, _filled(weights, part)
@@ -226,10 +225,17 @@ def _call(kernel: Any, *arguments: Any) -> Any:
 
 
 def _padded(draws: Array) -> Array:
-    return pad(draws, bucket(len(draws)))
+    return pad(draws, _bucket(len(draws)))
 
 
-def _filled(weights: Array, part: Part) -> Array:
+def _bucket(number: int) -> int:
+    """The padded size: 1, 64, 128, 256, 384, 512, …"""
+    if number <= SMALLEST:
+        return 1 if number <= 1 else SMALLEST
+    return -(-number // STEP) * STEP
+
+
+def _filled(weights: Array, part: RowPart) -> Array:
     """Weights of zero for the rows that only fill up the part."""
     filled = np.zeros(part.size)
     filled[: weights.size] = weights

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from corebayes.adapters.adapted import Field, as_rows, fields_of
+from corebayes.adapters.adapted import RowField, as_rows, fields_of
 from corebayes.adapters.arguments import Arguments, candidates
 from corebayes.adapters.flat import refuse_improper
 from corebayes.adapters.jax_model import JaxModel, SiteTerms, float64, import_jax
@@ -22,7 +22,7 @@ from corebayes.adapters.local import learn_structure
 from corebayes.adapters.numpyro_trace import (
     FEW,
     MORE,
-    Structure,
+    SiteStructure,
     find_structure,
     log_probabilities,
     substitute_unconstrained,
@@ -75,8 +75,8 @@ class NumpyroModel(JaxModel):
         self,
         function: Callable[..., Any],
         arguments: Arguments,
-        sites: Structure,
-        fields: tuple[Field, ...],
+        sites: SiteStructure,
+        fields: tuple[RowField, ...],
         template: Block,
     ):
         super().__init__(fields, sites.parameters)
@@ -137,7 +137,7 @@ def import_numpyro() -> Any:
     return import_extra("numpyro", "NumPyro models need", "numpyro")
 
 
-def typed_rows(rows: Mapping[str, Any], fields: tuple[Field, ...]) -> dict[str, Any]:
+def typed_rows(rows: Mapping[str, Any], fields: tuple[RowField, ...]) -> dict[str, Any]:
     """Rows are float64 everywhere here; the model gets whole numbers and booleans back.
 
     Where an exported model is run in float32, they are of what JAX has instead.
@@ -151,7 +151,7 @@ def typed_rows(rows: Mapping[str, Any], fields: tuple[Field, ...]) -> dict[str, 
     return {field.name: typed(rows[field.name], field.dtype) for field in fields}
 
 
-def _read(model: Callable[..., Any], readings: list[Arguments]) -> tuple[Arguments, Structure]:
+def _read(model: Callable[..., Any], readings: list[Arguments]) -> tuple[Arguments, SiteStructure]:
     """The first reading of the arguments under which the model runs on any of its rows."""
     if not readings:
         raise ValueError(
@@ -167,9 +167,9 @@ def _read(model: Callable[..., Any], readings: list[Arguments]) -> tuple[Argumen
     raise failures[0]
 
 
-def _structure(model: Callable[..., Any], arguments: Arguments) -> Structure:
+def _structure(model: Callable[..., Any], arguments: Arguments) -> SiteStructure:
     """The structure of the model, from runs that compute shapes only."""
-    found: list[Structure] = []
+    found: list[SiteStructure] = []
 
     def run() -> None:
         few, more = (_trace(model, arguments, number) for number in (FEW, MORE))

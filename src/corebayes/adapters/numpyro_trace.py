@@ -22,7 +22,7 @@ Run = Callable[..., Any]
 FEW, MORE = 5, 7
 
 
-class Structure(NamedTuple):
+class SiteStructure(NamedTuple):
     """What a model is made of."""
 
     parameters: tuple[Parameter, ...]
@@ -32,7 +32,7 @@ class Structure(NamedTuple):
     """Deterministic sites that are the same whatever the rows."""
 
 
-def find_structure(few: Sites, more: Sites) -> Structure:
+def find_structure(few: Sites, more: Sites) -> SiteStructure:
     """The structure, from traces of the model on `FEW` and on `MORE` rows; or why there is none."""
     latent = [s for s in few.values() if s["type"] == "sample" and not s["is_observed"]]
     for site in few.values():
@@ -55,7 +55,7 @@ def find_structure(few: Sites, more: Sites) -> Structure:
         for name, site in few.items()
         if site["type"] == "deterministic" and _shape(site) == _shape(more[name])
     )
-    return Structure(tuple(map(_parameter, latent)), row_axes, derived)
+    return SiteStructure(tuple(map(_parameter, latent)), row_axes, derived)
 
 
 def substitute_unconstrained(model: Run, values: Mapping[str, Any]) -> Run:

@@ -51,7 +51,7 @@ def from_pymc(model: Any) -> tuple[PymcModel, Rows]:
     return adapt(PymcModel, model)
 
 
-class Known(NamedTuple):
+class KnownProgram(NamedTuple):
     """What whoever wrote a PyMC model's program knows of it."""
 
     arrays: Sequence[KnownArray] = ()
@@ -62,9 +62,11 @@ class Known(NamedTuple):
 
 
 @one_at_a_time
-def adapt(kind: type[Adapting], model: Any, known: Known | None = None) -> tuple[Adapting, Rows]:
+def adapt(
+    kind: type[Adapting], model: Any, known: KnownProgram | None = None
+) -> tuple[Adapting, Rows]:
     """The PyMC model as an adapted model of this kind, and its rows."""
-    known = known or Known()
+    known = known or KnownProgram()
     import_pymc()
     import_jax("pymc")
     import_dispatch()
@@ -85,7 +87,7 @@ def adapt(kind: type[Adapting], model: Any, known: Known | None = None) -> tuple
 class _Graph:
     """The log density as graphs of the unconstrained vector θ and of rows."""
 
-    def __init__(self, model: Any, num_rows: int, known: Known):
+    def __init__(self, model: Any, num_rows: int, known: KnownProgram):
         tensor: Any = importlib.import_module("pytensor.tensor")
         start = initial_point(model)
         free: list[Any] = list(model.free_RVs)

@@ -9,16 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from corebayes.adapters import coefficient_parts
-from corebayes.adapters.mixed_parts import MixedParts, Single
+from corebayes.adapters.mixed_parts import MixedParts
+from corebayes.adapters.prior_forms import in_stan
 from corebayes.coreset import Coreset
-from corebayes.models.scale_prior import (
-    Beta,
-    Exponential,
-    Gamma,
-    HalfNormal,
-    HalfStudentT,
-    OnLine,
-)
 
 # How Stan declares a number.
 BOUNDS = {"log": "<lower=0>", "logit": "<lower=0, upper=1>", "identity": ""}
@@ -71,11 +64,11 @@ def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], 
             transformed += f"  real<lower=0> {own} = inv({own}_inverse);\n"
             own = f"{own}_inverse"
         parameters.append(f"real{kind} {own};")
-        priors.append(f"{own} ~ {_prior(learned)};")
+        priors.append(f"{own} ~ {in_stan(learned.prior)};")
     for shrunk in parts.shrinkages:
         for one in (shrunk.tau, shrunk.slab):
             parameters.append(f"real<lower=0> {one.name};")
-            priors.append(f"{one.name} ~ {_prior(one)};")
+            priors.append(f"{one.name} ~ {in_stan(one.prior)};")
     for name, value in constants.items():
         declared.append(f"real{kinds[name]} {name};")
         data[name] = value
@@ -109,7 +102,7 @@ def mixed_program(parts: MixedParts, coreset: Coreset) -> tuple[dict[str, Any], 
         place = "eta" if linear == 1 else f"eta[, {effect.predictor + 1}]"
         predictor.append(f"{place} += {slope}b_{number}[{group}];")
         priors += [
-            f"tau_{number} ~ {_prior(effect.scale)};",
+            f"tau_{number} ~ {in_stan(effect.scale.prior)};",
             f"b_{number} ~ normal(0, tau_{number});",
         ]
     for name in set(family.row_columns) & {"trials", "event"}:
@@ -138,22 +131,3 @@ def _lines(lines: list[str]) -> str:
 def _comment(name: str) -> str:
     """A name that ends no comment."""
     return "".join(c if c.isprintable() else "?" for c in name)
-
-
-def _prior(variable: Single) -> str:
-    """The prior of a number; Stan cuts it off at zero by the declaration."""
-    match variable.prior:
-        case HalfNormal(scale):
-            return f"normal(0, {scale!r})"
-        case HalfStudentT(df, scale):
-            return f"student_t({df!r}, 0, {scale!r})"
-        case Gamma(shape, rate):
-            return f"gamma({shape!r}, {rate!r})"
-        case Exponential(rate):
-            return f"exponential({rate!r})"
-        case Beta(a, b):
-            return f"beta({a!r}, {b!r})"
-        case OnLine(mean, sd):
-            return f"normal({mean!r}, {sd!r})"
-        case prior:
-            raise TypeError(f"Stan has no form of the prior {prior!r}")

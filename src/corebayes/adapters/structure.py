@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.autodiff import float64
+from corebayes.models.compiling import float64
 from corebayes.models.structure import Effects, Structure
 from corebayes.models.touching import Driver, RowStructure
 from corebayes.rows import Rows

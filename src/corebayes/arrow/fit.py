@@ -40,7 +40,7 @@ class Fitted(NamedTuple):
     bound: float
 
 
-class Step(NamedTuple):
+class NewtonStep(NamedTuple):
     """Where Newton goes from a fit."""
 
     gaussian: ArrowGaussian
@@ -76,7 +76,7 @@ class Fitting:
             bound = -np.inf
         return Fitted(gaussian, sums, bound)
 
-    def step(self, fitted: Fitted) -> Step:
+    def step(self, fitted: Fitted) -> NewtonStep:
         """Newton's step, with the scales that go with it. Cost: a few sums over groups."""
         gaussian, sums, _ = fitted
         scales = self.layout.structure.scales
@@ -96,7 +96,7 @@ class Fitting:
             if moved < SETTLED_SCALES:
                 break
         new, decrement = self._newton(theta, gaussian, sums, coupled=new)
-        return Step(new, decrement)
+        return NewtonStep(new, decrement)
 
     def _newton(
         self,

@@ -18,7 +18,7 @@ from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
 from corebayes.arrow.sums import ArrowSums
 from corebayes.models.coefficient_prior import Averages
-from corebayes.models.horseshoe_prior import HorseshoePrior, Jet
+from corebayes.models.horseshoe_prior import HorseshoeJet, HorseshoePrior
 from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.types import Array, Indices
@@ -132,7 +132,7 @@ class ArrowPrior:
 
     def _horseshoes(
         self, theta: Array, spread: ArrowGaussian | None
-    ) -> list[tuple[HorseshoePrior, Jet]]:
+    ) -> list[tuple[HorseshoePrior, HorseshoeJet]]:
         """Horseshoes, averaged over the spread of their coefficients."""
         if not self.prior.horseshoes:
             return []
@@ -147,7 +147,7 @@ class ArrowPrior:
         wide_wide: Array,
         gradient: Array,
         horseshoe: HorseshoePrior,
-        jet: Jet,
+        jet: HorseshoeJet,
         coupled: Array | None,
     ) -> None:
         """Coefficients under a horseshoe; its τ and c too where they are not held fixed."""

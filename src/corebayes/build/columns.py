@@ -46,7 +46,7 @@ def with_asked_columns(
 class _Asked(dict[str, Any]):
     """The fields of a few rows; remembers the columns that were asked for by name."""
 
-    def __init__(self, frame: frames.Frame, features: list[str], target: str | None) -> None:
+    def __init__(self, frame: frames.FrameColumns, features: list[str], target: str | None) -> None:
         first = {"X": np.column_stack([self._read(frame, name) for name in features])}
         if target is not None and target in frame.names:
             first["y"] = self._read(frame, target)
@@ -54,7 +54,7 @@ class _Asked(dict[str, Any]):
         self.frame, self.target, self.asked = frame, target, list[str]()
 
     @staticmethod
-    def _read(frame: frames.Frame, name: str) -> Any:
+    def _read(frame: frames.FrameColumns, name: str) -> Any:
         return frame.column(frame.names.index(name))[:FEW]
 
     def __contains__(self, name: object) -> bool:

@@ -38,7 +38,7 @@ MOST_HIGH = 2_000
 DEPENDENT, EXACT = 1e-10, 1e-6
 
 
-class Whitened(NamedTuple):
+class WhiteningMap(NamedTuple):
     """x ↦ z = x·matrix with Σ z zᵀ = I."""
 
     matrix: Array
@@ -47,7 +47,7 @@ class Whitened(NamedTuple):
     """Of the columns of X."""
 
     @classmethod
-    def of(cls, gram: Array) -> Whitened | None:
+    def of(cls, gram: Array) -> WhiteningMap | None:
         """None where there is none. Cost: p³."""
         norms = np.sqrt(np.diagonal(gram))
         if not np.all(np.isfinite(gram)):
@@ -96,7 +96,7 @@ class HighRows(OfWidth):
     """The rows of a leverage that only those of rare levels have. Cost: N·p² flops."""
 
     model: Regression
-    whitening: Whitened
+    whitening: WhiteningMap
     least: float
 
     @property
@@ -128,7 +128,7 @@ class RareLevels(NamedTuple):
     levels: tuple[Points, ...]
     """The rarest first."""
     model: Regression
-    whitening: Whitened
+    whitening: WhiteningMap
 
     def columns(self, chosen: Sequence[Points]) -> Indices | None:
         """As many columns of X as there are directions that only these levels see, without which
@@ -151,14 +151,14 @@ def rare_levels(problem: Problem, model: Regression) -> RareLevels | None:
     least = max(1.0 / (FEW + 1), USUAL * droppable(model).size / data.num_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         (gram,) = Products(model).answer(rows, some)
-        whitening = Whitened.of(gram)
+        whitening = WhiteningMap.of(gram)
         if whitening is None:
             return None
         high = HighRows(model, whitening, least).answer(rows, some)
         if not whole:
             if whitening.is_whole and high.leverages.max(initial=0.0) < SUSPICIOUS:
                 return None
-            whitening = Whitened.of(problem.ask(Products(model))[0])
+            whitening = WhiteningMap.of(problem.ask(Products(model))[0])
             if whitening is None:
                 return None
             high = problem.ask(HighRows(model, whitening, least))

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from corebayes.build.around import FINE
-from corebayes.build.missed import CHEAP, Seen, is_plain, missed_by, seen_widely
+from corebayes.build.missed import CHEAP, SeenTotal, is_plain, missed_by, seen_widely
 from corebayes.build.rest import Rest
 from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
@@ -129,12 +129,12 @@ def _pass_flops(problem: Problem) -> float:
     return problem.data.num_rows * float(problem.model.dim) ** 3
 
 
-def _last_seen(run: Run) -> Seen | None:
+def _last_seen(run: Run) -> SeenTotal | None:
     """None if that was not beyond the second degree."""
     answers: tuple[Look, ...] = getattr(run.state, "answers", ())
     for look in answers[-1:]:
         if isinstance(look.space, HermiteSpace) and look.space.order > 2:
-            return Seen(look.space, look.total.element)
+            return SeenTotal(look.space, look.total.element)
     return None
 
 
@@ -143,8 +143,8 @@ def _found(
     rest: Rest | None,
     points: WeightedPoints,
     size: int,
-    wide: Seen | None,
-    seen: Seen | None,
+    wide: SeenTotal | None,
+    seen: SeenTotal | None,
 ) -> WeightedPoints | None:
     """Of a GLM in one go, else by a construction; None where the points are as fine."""
     if is_plain(run.problem.model):
@@ -162,7 +162,7 @@ def in_one_go(
     rest: Rest | None,
     points: WeightedPoints,
     size: int,
-    seen: Seen | None,
+    seen: SeenTotal | None,
 ) -> tuple[WeightedPoints, bool]:
     """`size` rows that match all of a GLM's rows where these were `seen` (to third degree at the
     posterior of the points, unless they were), those that are kept whole among them, and whether
@@ -178,13 +178,13 @@ def in_one_go(
     if seen is None:
         geometry = Hermite(order=3)
         space = geometry.space(run.rng, problem, points)
-        seen = Seen(space, geometry.total(problem, space).element)
+        seen = SeenTotal(space, geometry.total(problem, space).element)
     found, is_finer = _selected(run.rng, problem, points, size, seen)
     return found if rest is None else rest.joined(found), is_finer
 
 
 def _selected(
-    rng: Rng, problem: Problem, points: WeightedPoints, size: int, seen: Seen
+    rng: Rng, problem: Problem, points: WeightedPoints, size: int, seen: SeenTotal
 ) -> tuple[WeightedPoints, bool]:
     """From the points and random rows; and whether less is left than of the points."""
     space, goal = seen

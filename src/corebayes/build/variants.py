@@ -10,7 +10,7 @@ from corebayes.constructions import AnnealedSparseVI, Construction, GroupedPursu
 from corebayes.data.narrowed import Narrowed, Narrowing, narrowing
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
-from corebayes.tangent.stacked import Seen, Stacked
+from corebayes.tangent.stacked import ModelView, Stacked
 from corebayes.types import Model
 
 
@@ -39,7 +39,7 @@ def serving(
         # It knows one posterior only.
         method = AnnealedSparseVI()
     rows = problem.data
-    seen = [Seen(problem.model, Narrowing(), problem)]
+    seen = [ModelView(problem.model, Narrowing(), problem)]
     for one in cast("Sequence[Any]", models):
         variant = one if isinstance(one, Variant) else Variant(model=one)
         shown = narrowing(rows.template, rows.column_names, variant.features, variant.leave_out)
@@ -47,7 +47,7 @@ def serving(
         if not shown.is_whole:
             theirs = open_rows(Narrowed(table=rows.table, narrowing=shown), executor=rows.executor)
         own = (variant.model or model).bind(theirs)
-        seen.append(Seen(own, shown, Problem(own, theirs)))
+        seen.append(ModelView(own, shown, Problem(own, theirs)))
     names = [entry.name for entry in fields(cast(Any, method))]
     if "geometry" not in names or getattr(method, "geometry", None) is not None:
         raise TypeError(

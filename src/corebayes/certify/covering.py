@@ -11,7 +11,7 @@ from corebayes.certify.evidence import Covered, Ratios
 from corebayes.certify.search import Found, full_mode, search
 from corebayes.coreset import Coreset, nearer, sentence
 from corebayes.rows import Rows
-from corebayes.samplers.cover import DEGREES, Proposal, Tried, cover, parts_around
+from corebayes.samplers.cover import DEGREES, CoverMixture, Tried, cover, parts_around
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.mode_search import (
     Mode,
@@ -131,7 +131,7 @@ def several_modes(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
 
 
 def _uncovered(
-    posterior: Posterior, annealed: Annealed, covered: tuple[Proposal, Tried]
+    posterior: Posterior, annealed: Annealed, covered: tuple[CoverMixture, Tried]
 ) -> list[Mode]:
     """Modes that particles of π_w lie in and the proposal leaves out."""
     proposal, tried = covered

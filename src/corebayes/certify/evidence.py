@@ -19,7 +19,7 @@ from corebayes.certify.reweighted import Reweighted
 from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.diagnostics import PASS_DRAWS
 from corebayes.rows import Rows
-from corebayes.samplers.cover import Proposal
+from corebayes.samplers.cover import CoverMixture
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.parts import Part, draw_parts, log_mixture, squared_distances
 from corebayes.samplers.posterior import Posterior
@@ -62,7 +62,7 @@ class Evidence(Protocol):
 class Covered:
     """Independent draws of a mixture. Cost: N potentials for each new one."""
 
-    def __init__(self, rng: Rng, coreset: Coreset, rows: Rows, proposal: Proposal) -> None:
+    def __init__(self, rng: Rng, coreset: Coreset, rows: Rows, proposal: CoverMixture) -> None:
         self.rng, self.coreset, self.rows = rng, coreset, rows
         self.posterior = Posterior.of(coreset)
         self.parts: list[Part] = list(proposal.parts)

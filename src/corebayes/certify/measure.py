@@ -25,8 +25,8 @@ from corebayes.certify.same_data import check_same_data
 from corebayes.certify.steps import certificate_of_steps
 from corebayes.coreset import Coreset, GroupCoreset, check_coreset
 from corebayes.formula.rows import as_built
-from corebayes.models.conjugate import ConjugateModel
 from corebayes.models.structure import is_structured
+from corebayes.models.touching import is_touching
 from corebayes.rows import Rows
 from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.convergence import max_rhat
@@ -47,6 +47,8 @@ LEVEL = 0.025
 # The first stage, each later one four times the one before; the first is only taken for an answer
 # where it is below this share of the tolerance, since so few draws may miss a part of π_w.
 FIRST, GROWTH, CLEAR = 100, 4, 0.1
+# The share of draws beyond which smaller steps would leave some that diverge, and take minutes.
+HOPELESS = 0.25
 # Draws at most where groups are units.
 GROUP_DRAWS = 1000
 # Parameters from which on draws take longer than passes.
@@ -78,18 +80,19 @@ def certify(
     `memory`, such as "500MB", is what the passes may bring the process to in all.
     The coreset is certified when KL(π_w ‖ π) is at most `tol` nats with two standard errors to
     spare, which happens to one above `tol` in 40 cases at most; at 0.02 no probability is off by
-    more than 0.1. For conjugate models KL is exact. For others draws are added until the verdict
-    is clear, `draws` at most: weighted draws of a mixture around the modes of π_w and π where one
-    covers π_w, four NUTS chains otherwise. A `sampler` of one's own must draw from π_w itself;
-    unless it says that its draws are independent, errors have their autocorrelation and its chains
-    must agree. No number is given when the chains disagree, draws diverge, or the ratios have heavy
-    tails (k̂ > 0.7) or few effective draws: the verdict says whether draws or coreset are at fault.
-    Of a model that is not log-concave the modes are searched for by annealing, up to 40 parameters:
-    beyond, below 0.001 nats, and where a rare value of a row matters at no place that was looked
-    at, the distance around the modes that were found is given, and nothing is certified. Nor is π_w
-    where it is no distribution: a mixture with a scale for every component rises without end as one
-    of them goes to zero at a row of large weight. `correct` draws from π all the same. Modes and
-    spikes that a `sampler` of one's own does not visit are not looked for.
+    more than 0.1. For conjugate models KL is exact, and zero where the coreset is all rows. For
+    others draws are added until the verdict is clear, `draws` at most: weighted draws of a mixture
+    around the modes of π_w and π where one covers π_w, four NUTS chains otherwise. A `sampler` of
+    one's own must draw from π_w itself; unless it says that its draws are independent, errors have
+    their autocorrelation and its chains must agree. No number is given when the chains disagree,
+    draws diverge, or the ratios have heavy tails (k̂ > 0.7) or few effective draws: the verdict
+    says whether draws or coreset are at fault. Of a model that is not log-concave the modes are
+    searched for by annealing, up to 40 parameters: beyond, below 0.001 nats, and where a rare value
+    of a row matters at no place that was looked at, the distance around the modes that were found
+    is given, and nothing is certified. Nor is π_w where it is no distribution: a mixture with a
+    scale for every component rises without end as one of them goes to zero at a row of large
+    weight. `correct` draws from π all the same. Modes and spikes that a `sampler` of one's own does
+    not visit are not looked for.
     Cost: N potentials for each draw, and a few passes of N·d² flops unless 100 draws will do.
     """
     _check_arguments(draws, tol, seed, sampler)
@@ -136,8 +139,10 @@ def _measured_with(
     coreset: Coreset, rows: Rows, *, draws: int, seed: int, tol: float, sampler: Sampler | None
 ) -> Certificate:
     model = coreset.model
+    if sampler is None and _is_everything(coreset, rows):
+        return _known(coreset, 0.0, 0.0, tol)
     if sampler is None and is_conjugate(model):
-        return _exact(model, coreset, rows, tol)
+        return _known(coreset, *exact_kl(model, coreset, rows), tol)
     rng = np.random.default_rng(seed)
     if sampler is not None:
         drawn = _draw(rng, coreset, draws, sampler)
@@ -180,6 +185,9 @@ def _of_nuts(rng: Rng, coreset: Coreset, rows: Rows, draws: int, tol: float) -> 
     ends = [len(numbers)]
     if coreset.model.dim >= LARGE:
         ends = [*range(min(2, len(numbers)), len(numbers)), len(numbers)]
+    elif is_touching(coreset.model):
+        # Every gradient is a call of Python, and the last stage but one mostly decides.
+        ends = sorted({max(1, len(numbers) - 1), len(numbers)})
     for end in ends[:-1]:
         drawn = _drawn(rng, coreset, numbers[end - 1])
         found = _of_draws(coreset, rows, drawn, tol, numbers[:end], looks=sum(ends))
@@ -190,8 +198,17 @@ def _of_nuts(rng: Rng, coreset: Coreset, rows: Rows, draws: int, tol: float) -> 
     return _of_draws(coreset, rows, drawn, tol, numbers, looks=sum(ends))
 
 
-def _exact(model: ConjugateModel, coreset: Coreset, rows: Rows, tol: float) -> Certificate:
-    reverse, forward = exact_kl(model, coreset, rows)
+def _is_everything(coreset: Coreset, rows: Rows) -> bool:
+    """Whether it has every row as often as it counts: π_w is π, however hard that is to draw."""
+    if coreset.size < rows.num_rows - rows.num_left_out or isinstance(coreset, GroupCoreset):
+        return False
+    if not np.array_equal(np.sort(coreset.indices), np.unique(coreset.indices)):
+        return False
+    return np.array_equal(rows.take(coreset.indices).multiplicity(), coreset.weights)
+
+
+def _known(coreset: Coreset, reverse: float, forward: float, tol: float) -> Certificate:
+    """Where KL both ways is known without a draw."""
     found = Measured(
         reverse=Estimate(reverse, 0.0),
         forward=Estimate(forward, 0.0),
@@ -300,7 +317,9 @@ def _drawn(rng: Rng, coreset: Coreset, num_draws: int) -> Draws:
     drawn = Automatic(chains=4).along_walls(rng, posterior, num_draws)
     if drawn is None:
         drawn = group_by_group(rng, posterior, num_draws)
-    return _draw(rng, coreset, num_draws, NUTS(chains=4)) if drawn is None else drawn.diagnosed()
+    if drawn is not None:
+        return drawn.diagnosed()
+    return _draw(rng, coreset, num_draws, NUTS(chains=4, hopeless=HOPELESS))
 
 
 def _draw(rng: Rng, coreset: Coreset, num_draws: int, sampler: Sampler) -> Draws:

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from corebayes.checkpoint.digest import pass_digest
 from corebayes.checkpoint.encoding import NotEncodable, decode, encode
-from corebayes.checkpoint.identity import Identity, check_same
+from corebayes.checkpoint.identity import Identity, check_same, pass_digest
 from corebayes.checkpoint.store import CheckpointError, Segment, Store, is_disk_full
 from corebayes.files.outputs import probe_folder
 from corebayes.scan.passes import Pass, Shard

@@ -21,7 +21,7 @@ import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corebayes.data.sizes import written
+from corebayes.data.limits import written
 from corebayes.files.atomic import write_atomically
 from corebayes.files.reading import check_regular, first_line
 

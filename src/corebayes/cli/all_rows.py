@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 import corebayes as cb
 from corebayes.cli.inputs import columns_of, make_executor
 from corebayes.cli.options import (
+    AllRowsFiles,
     CoresetFile,
     Counts,
     Features,
     Formula,
     Memory,
-    RowsFile,
     Scheduler,
     Target,
     Tls,
     Workers,
     read,
+    told,
 )
 from corebayes.rows import Rows
 
@@ -35,7 +36,7 @@ class Named:
     """
 
     coreset: CoresetFile
-    rows: RowsFile
+    rows: AllRowsFiles
     target: Target = None
     features: Features = None
     counts: Counts = None
@@ -46,7 +47,7 @@ class Named:
     memory: Memory = None
 
 
-class AllRows(NamedTuple):
+class RowsOfCoreset(NamedTuple):
     """A coreset and the rows that it stands for, which are not read before they are opened."""
 
     coreset: cb.Coreset
@@ -68,22 +69,25 @@ class AllRows(NamedTuple):
         return {
             "command": command,
             "coreset": str(self.named.coreset),
-            "rows": self.named.rows,
+            "rows": told(self.named.rows),
         }
 
 
-def of_all_rows(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the options of `Named` in the place of its first argument, an `AllRows`.
+def of_all_rows(command: Callable[..., Any], *, or_none: bool = False) -> Callable[..., Any]:
+    """The command with the options of `Named` in the place of its first argument, the rows
+    of a coreset, which may be none at all for a command that can do without.
 
     Typer reads a command's options from its signature, so the signature is put together here.
     """
-    shared = inspect.signature(Named, eval_str=True).parameters
+    shared = dict(inspect.signature(Named, eval_str=True).parameters)
+    if or_none:
+        shared["rows"] = shared["rows"].replace(default=None)
     _, *own = inspect.signature(command, eval_str=True).parameters.values()
 
     @wraps(command)
     def run(**given: Any) -> Any:
         named = Named(**{name: given.pop(name) for name in shared})
-        return command(AllRows(cb.load(named.coreset), named), **given)
+        return command(RowsOfCoreset(cb.load(named.coreset), named), **given)
 
     options = [*shared.values(), *own]
     run.__signature__ = inspect.Signature(options)  # pyright: ignore[reportAttributeAccessIssue]

@@ -20,7 +20,7 @@ from corebayes.checkpoint import check_folder
 from corebayes.cli import certify as certificates
 from corebayes.cli import check as checks
 from corebayes.cli import compose, exact
-from corebayes.cli import demo_command as demonstration
+from corebayes.cli import demo as demonstration
 from corebayes.cli import laplace as laplaces
 from corebayes.cli import predict as predictions
 from corebayes.cli import report as reports

@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Option
 
 import corebayes as cb
-from corebayes.cli.all_rows import AllRows, of_all_rows
+from corebayes.cli.all_rows import RowsOfCoreset, of_all_rows
 from corebayes.cli.options import Json, Seed, make_console, print_json
 
 EXAMPLE = "Example: corebayes check coreset.parquet rows.parquet"
@@ -15,7 +15,7 @@ EXAMPLE = "Example: corebayes check coreset.parquet rows.parquet"
 
 @of_all_rows
 def check(
-    given: AllRows,
+    given: RowsOfCoreset,
     draws: Annotated[int, Option(help="Replicates of the rows.")] = 200,
     seed: Seed = 0,
     as_json: Json = False,

@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from rich.console import Console
+from typer import Option
 
 import corebayes as cb
-from corebayes.cli.demo_mixed import run_mixed
-from corebayes.cli.demo_steps import DemoSteps
+from corebayes.cli.demo_mixed import DemoSteps, run_mixed
+from corebayes.cli.options import Json, Seed, make_console, print_json
 from corebayes.coreset import Coreset
 from corebayes.figures.plots import draw_kl, draw_marginals, save_figure
 from corebayes.files.outputs import probe_folder, write_or_keep
@@ -197,3 +199,29 @@ def _draw(
 def _plain(curve: Curve) -> list[tuple[int, float | None]]:
     """Pairs for JSON, which has no infinity."""
     return [(m, kl if np.isfinite(kl) else None) for m, kl in zip(*curve, strict=True)]
+
+
+EXAMPLE = "Example: corebayes demo --rows 100000 --out demo/"
+
+
+def demo(
+    rows: Annotated[int, Option(help="Rows to generate.")] = 1_000_000,
+    size: Annotated[int, Option(help="Rows to keep.")] = 66,
+    seed: Seed = 0,
+    out: Annotated[Path, Option(help="Folder for the figure.")] = Path("demo"),
+    quick: Annotated[bool, Option("--quick", help="10,000 rows.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compress generated data, sample, certify and compare with all rows."""
+    if rows < 1000:
+        raise ValueError(f"--rows must be at least 1000 to show anything, got {rows}")
+    console = Console(stderr=True, highlight=False, markup=False) if as_json else make_console()
+    report = run_demo(
+        num_rows=10_000 if quick else rows,
+        size=size,
+        seed=seed,
+        out=out,
+        say=lambda text: console.print(text, soft_wrap=True),
+    )
+    if as_json:
+        print_json(command="demo", **report)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 import corebayes as cb
 from corebayes.build.groups import all_rows
-from corebayes.cli.demo_steps import DemoSteps
 from corebayes.data.frames import import_pyarrow
-from corebayes.figures.effects import draw_effects
-from corebayes.figures.plots import save_figure
+from corebayes.figures.plots import draw_effects, save_figure
 from corebayes.files.outputs import write_or_keep
 from corebayes.rows import Rows
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.worth import worth
 from corebayes.types import Array
+from corebayes.watch.progress import show_steps
 
 FORMULA = "late ~ distance + (1 | carrier)"
 ROWS_PER_CARRIER, MOST_CARRIERS = 1_000, 50
@@ -143,3 +144,44 @@ def _draw(out: Path, compared: Compared, num_rows: int, size: int) -> Path:
         lambda place: save_figure((place,), (11.5, 3.4), draw, dpi=110), path, "the figure"
     )
     return path
+
+
+# What is shown while a step runs; builds show how far they are by themselves.
+WORDS = {
+    "generate": "generating the rows",
+    "sample": "sampling the coreset posterior",
+    "certify": "certifying",
+    "full": "fitting the posterior of all rows",
+    "uniform": "fitting uniform subsamples",
+    "mixed compile": "compiling the mixed model's density",
+    "mixed sample": "sampling the coreset posterior of the mixed model",
+    "mixed certify": "certifying",
+    "mixed full": "NUTS on all rows of the mixed model",
+}
+
+Result = TypeVar("Result")
+
+
+class DemoSteps:
+    """Runs steps by name and remembers their seconds, on the wall and of the processor."""
+
+    def __init__(self, say: Callable[[str], None]):
+        self.say = say
+        self.seconds: dict[str, float] = {}
+        self.cpu_seconds: dict[str, float] = {}
+
+    def timed(self, name: str, step: Callable[[], Result], *, shown: bool = True) -> Result:
+        began, worked = time.perf_counter(), time.process_time()
+        with show_steps(None if shown else False) as steps:
+            steps.begin(WORDS.get(name, name))
+            result = step()
+        self.seconds[name] = time.perf_counter() - began
+        self.cpu_seconds[name] = time.process_time() - worked
+        return result
+
+    def tell(self, name: str, words: str) -> None:
+        self.say(f"{words}, {self.seconds[name]:.1f} s")
+
+    def tell_cpu(self, name: str, words: str) -> None:
+        """Where two samplers are compared."""
+        self.say(f"{words}, {self.cpu_seconds[name]:.2f} CPU s")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from typer import Option
 
 import corebayes as cb
-from corebayes.cli.all_rows import AllRows, of_all_rows
+from corebayes.cli.all_rows import RowsOfCoreset, of_all_rows
 from corebayes.cli.options import Json, Seed, make_console, print_json
 from corebayes.cli.sample import import_netcdf, summary_table, write_netcdf
 from corebayes.files.outputs import ROOM, probe_output, write_or_keep
@@ -20,7 +20,7 @@ from corebayes.report.summary import summarise
 
 @of_all_rows
 def correct(
-    given: AllRows,
+    given: RowsOfCoreset,
     draws: Annotated[int, Option(help="Draws of each chain.")] = 1000,
     chains: Annotated[int, Option(help="Chains.")] = 4,
     method: Annotated[
@@ -74,7 +74,7 @@ def correct(
 
 @of_all_rows
 def evidence(
-    given: AllRows,
+    given: RowsOfCoreset,
     draws: Annotated[int, Option(help="Draws to measure on.")] = 4000,
     seed: Seed = 0,
     as_json: Json = False,
@@ -94,7 +94,7 @@ def evidence(
 
 @of_all_rows
 def loo(
-    given: AllRows,
+    given: RowsOfCoreset,
     draws: Annotated[int, Option(help="Draws of each chain.")] = 250,
     chains: Annotated[int, Option(help="Chains.")] = 4,
     seed: Seed = 0,

@@ -42,8 +42,8 @@ def reproduce(
     Finished trials are kept in the folder: after an interruption the same command goes on.
     """
     from corebayes.experiments import reproduce as runner
-    from corebayes.experiments.progress import Watcher
-    from corebayes.experiments.registry import data_folder
+    from corebayes.experiments.datasets import data_folder
+    from corebayes.experiments.trials import Watcher
 
     if experiment not in runner.NAMES:
         raise ValueError(f"no experiment {experiment!r}; there are {', '.join(runner.NAMES)}")

@@ -17,7 +17,7 @@ from corebayes.files.atomic import replacing
 from corebayes.files.outputs import ROOM, probe_output, write_or_keep
 from corebayes.files.reading import printable
 from corebayes.report.summary import summarise
-from corebayes.watch.steps import show_steps
+from corebayes.watch.progress import show_steps
 
 EXAMPLE = "Example: corebayes sample coreset.parquet --draws 1000 --chains 4 --out posterior.nc"
 

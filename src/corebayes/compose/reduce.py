@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.build.around import FINE, around_pilot, check_columns
-from corebayes.build.missed import Seen, is_plain, missed_by, posterior_fit, wide_space, widely
+from corebayes.build.missed import SeenTotal, is_plain, missed_by, posterior_fit, wide_space, widely
 from corebayes.build.reserve import MOST_RESERVE, in_one_go
 from corebayes.build.rest import rest_of
 from corebayes.build.run import Run
@@ -116,7 +116,7 @@ def _kept(
     size: int,
     pilot: WeightedPoints,
     bar: Progress,
-    wide: Seen | None,
+    wide: SeenTotal | None,
 ) -> WeightedPoints | None:
     """A reserve of `size` rows: of a GLM in one go around the posterior of the pilot, which is near
     that of all rows; None where the time ends before there is one."""
@@ -143,7 +143,7 @@ def _seen_widely(
     asked: Reduction,
     limit: TimeLimit,
     pilot: WeightedPoints,
-) -> Seen | None:
+) -> SeenTotal | None:
     """All rows, old and new, for a reserve and what that misses. Cost: a pass over the new rows."""
     if not is_plain(union.model):
         return None
@@ -161,7 +161,7 @@ def _seen_widely(
             if limit.seconds is None:
                 raise
             return None
-    return Seen(space, total) if np.all(np.isfinite(total)) else None
+    return SeenTotal(space, total) if np.all(np.isfinite(total)) else None
 
 
 def _finest(model: Model) -> Construction:
@@ -232,7 +232,7 @@ def _composed(
         steps += passed_steps(coreset, [source.name for source in sources[first:last]])
         first = last
     old = union.coresets[0].provenance
-    copied = {k: old[k] for k in ("design", "columns", "unit", "learned") if k in old}
+    copied = {k: old[k] for k in ("design", "columns", "unit", "duplicates", "learned") if k in old}
     left_out = sum(c.num_rows - c.num_counted for c in (built, *union.coresets))
     provenance: dict[str, Any] = {
         **copied,

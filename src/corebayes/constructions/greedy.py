@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.constructions.construction import Construction, Info, no_direction
-from corebayes.constructions.hilbert import MATCHED, NOTHING_TO_ADD, UNDER_WEIGHTING, Target
+from corebayes.constructions.hilbert import MATCHED, NOTHING_TO_ADD, UNDER_WEIGHTING, HilbertTarget
 from corebayes.problem import Problem
 from corebayes.scan.query import BestRows
 from corebayes.tangent.weighting import FullPosterior, Weighting
@@ -22,7 +22,7 @@ class State(NamedTuple):
     """Where the next step starts from: the coreset, before its weights are refitted if they are."""
     residual: Array
     """What the iterate leaves to fit: b − Σ_i w_i g_i."""
-    target: Target
+    target: HilbertTarget
     size: int | None
     """Rows to stop at."""
     num_steps: int = 0
@@ -48,7 +48,7 @@ class Greedy(Construction):
         """The iterate after one step, weights of zero among them; None where no row helps."""
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
-        target, nothing = Target.of(rng, problem, self.weighting), problem.no_points()
+        target, nothing = HilbertTarget.of(rng, problem, self.weighting), problem.no_points()
         return State(nothing, nothing, target.total, target, size)
 
     def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.constructions.construction import Construction, Info, Style, no_direction
-from corebayes.constructions.hilbert import MATCHED, NOTHING_TO_ADD, UNDER_WEIGHTING, Target
+from corebayes.constructions.hilbert import MATCHED, NOTHING_TO_ADD, UNDER_WEIGHTING, HilbertTarget
 from corebayes.problem import Problem
 from corebayes.scan.every_row import Projections, joined
 from corebayes.tangent.geometry import element_of
@@ -35,7 +35,7 @@ class State(NamedTuple):
     """The points one step before."""
     momentum: float
     """τ."""
-    target: Target
+    target: HilbertTarget
     size: int
     num_steps: int
 
@@ -56,7 +56,7 @@ class HardThresholding(Construction):
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         size, nothing = self.require(size), problem.no_points()
-        return State(nothing, nothing, 0.0, Target.of(rng, problem, self.weighting), size, 0)
+        return State(nothing, nothing, 0.0, HilbertTarget.of(rng, problem, self.weighting), size, 0)
 
     def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         target = state.target
@@ -102,7 +102,7 @@ def _threshold(problem: Problem, state: State) -> WeightedPoints | None:
     return problem.points(kept, values[kept]) if kept.size else None
 
 
-def _debias(target: Target, found: WeightedPoints) -> WeightedPoints:
+def _debias(target: HilbertTarget, found: WeightedPoints) -> WeightedPoints:
     """One more exact step, on the support alone."""
     vectors = target.space.embed(found.rows)
     slopes = 2.0 * target.space.project(vectors, target.residual(found))
@@ -113,14 +113,14 @@ def _debias(target: Target, found: WeightedPoints) -> WeightedPoints:
     return found.at(debiased).positive() if np.any(debiased > 0.0) else found
 
 
-def _exact_step(target: Target, slopes: WeightedPoints) -> float | None:
+def _exact_step(target: HilbertTarget, slopes: WeightedPoints) -> float | None:
     """μ = ‖∇_S‖² / (2 ‖Σ_S ∇_n g_n‖²); None when the slopes are round-off."""
     direction = element_of(target.space, slopes)
     squared = float(direction @ direction)
     return 0.5 * float(slopes.weights @ slopes.weights) / squared if squared > 0.0 else None
 
 
-def _momentum(target: Target, residual: Array, change: WeightedPoints) -> float:
+def _momentum(target: HilbertTarget, residual: Array, change: WeightedPoints) -> float:
     """τ: the exact step along the last change of the weights."""
     direction = element_of(target.space, change)
     squared = float(direction @ direction)

@@ -53,7 +53,7 @@ class KeptVectors(NamedTuple):
 
 
 @dataclass(eq=False)
-class Target:
+class HilbertTarget:
     """The total b of all rows in a fixed tangent space, and questions to the rows there.
 
     Cost of a question: one pass of N·S potentials, or N·S flops where the vectors are kept.
@@ -65,7 +65,7 @@ class Target:
     _length: float | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, rng: Rng, problem: Problem, weighting: Weighting) -> Target:
+    def of(cls, rng: Rng, problem: Problem, weighting: Weighting) -> HilbertTarget:
         space = weighting.space(rng, problem)
         return cls(space, scanned_total(problem, space).element)
 

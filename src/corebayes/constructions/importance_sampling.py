@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.constructions.construction import Construction, Info, Style, no_direction
-from corebayes.constructions.hilbert import UNDER_WEIGHTING, Target
+from corebayes.constructions.hilbert import UNDER_WEIGHTING, HilbertTarget
 from corebayes.problem import Problem
 from corebayes.scan.every_row import Norms, joined
 from corebayes.tangent.weighting import FullPosterior, Weighting
@@ -26,7 +26,7 @@ from corebayes.types import Rng, WeightedPoints
 
 class State(NamedTuple):
     points: WeightedPoints
-    target: Target
+    target: HilbertTarget
     size: int
 
 
@@ -43,7 +43,7 @@ class ImportanceSampling(Construction):
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         size = self.require(size)
-        return State(problem.no_points(), Target.of(rng, problem, self.weighting), size)
+        return State(problem.no_points(), HilbertTarget.of(rng, problem, self.weighting), size)
 
     def step(self, rng: Rng, problem: Problem, state: State) -> tuple[State, Info]:
         target, size = state.target, state.size

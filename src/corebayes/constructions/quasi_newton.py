@@ -28,7 +28,7 @@ from corebayes.types import Array, Estimate, Rng, WeightedPoints
 SHARE_LEFT = 0.9
 
 
-class Seen(NamedTuple):
+class SubsetMoments(NamedTuple):
     """Covariances of the subset at one w."""
 
     subset: WeightedPoints
@@ -45,7 +45,7 @@ class Seen(NamedTuple):
 
 class State(NamedTuple):
     points: WeightedPoints
-    seen: Seen
+    seen: SubsetMoments
     num_steps: int
 
 
@@ -85,14 +85,19 @@ class QuasiNewton(Construction):
             state = State(after.subset.positive(), after, num_steps)
         return state, Info(state.seen.kl, done)
 
-    def _direction(self, seen: Seen) -> Array:
+    def _direction(self, seen: SubsetMoments) -> Array:
         # Δ = (G + τI)⁻¹ Cov_w[f, r]
         regularised = seen.gram + self.ridge * np.eye(seen.subset.size)
         return np.asarray(np.linalg.solve(regularised, -seen.gradient), dtype=np.float64)
 
     def _shortened(
-        self, rng: Rng, problem: Problem, before: Seen, direction: Array, after: Seen
-    ) -> Seen:
+        self,
+        rng: Rng,
+        problem: Problem,
+        before: SubsetMoments,
+        direction: Array,
+        after: SubsetMoments,
+    ) -> SubsetMoments:
         """The first of the lengths 1, 1/1.5, … at which the slope has fallen and not turned."""
         slope, length = float(before.gradient @ direction), 1.0
         for _ in range(self.max_trials - 1):
@@ -103,23 +108,23 @@ class QuasiNewton(Construction):
         return after
 
     def _moved(
-        self, rng: Rng, problem: Problem, before: Seen, direction: Array, length: float
-    ) -> Seen:
+        self, rng: Rng, problem: Problem, before: SubsetMoments, direction: Array, length: float
+    ) -> SubsetMoments:
         weights = np.maximum(before.subset.weights + length * direction, 0.0)
         return self._look(rng, problem, before.subset.at(weights), before.location)
 
     def _look(
         self, rng: Rng, problem: Problem, subset: WeightedPoints, start: Array | None
-    ) -> Seen:
+    ) -> SubsetMoments:
         space = self.geometry.space(rng, problem, subset, start)
         vectors = space.embed(subset.rows)
         total = self.geometry.total(problem, space).element
         residual = total - space.combine(vectors, subset.weights)
         kl = self.geometry.kl(problem, space, residual)
         gradient = -space.project(vectors, residual)
-        return Seen(subset, gradient, space.gram(vectors), space.location, kl)
+        return SubsetMoments(subset, gradient, space.gram(vectors), space.location, kl)
 
-    def _done(self, before: Seen, after: Seen, num_steps: int) -> str | None:
+    def _done(self, before: SubsetMoments, after: SubsetMoments, num_steps: int) -> str | None:
         if after.kl.value <= PRECISION:
             return EXACT
         if not after.norm < SHARE_LEFT * before.norm:

@@ -20,7 +20,7 @@ Columns = Sequence[tuple[str, NDArray[Any]]]
 BLOCK_VALUES = 2**18
 
 
-class Found(NamedTuple):
+class FoundValues(NamedTuple):
     """What was found in some rows; the rows that were wanted of them come along."""
 
     num_rows: int
@@ -52,7 +52,7 @@ class Checking:
     def block_rows(self) -> int:
         return 4096 if self.more is None else self.more.block_rows
 
-    def answer(self, block: Block, numbers: Indices) -> Found:
+    def answer(self, block: Block, numbers: Indices) -> FoundValues:
         counts = block.counts
         columns = [*block.fields.items(), *([] if counts is None else [("counts", counts)])]
         bad = find_bad_rows(columns)
@@ -66,7 +66,7 @@ class Checking:
         more = None
         if self.more is not None and len(good):
             more = self.more.answer(good, np.delete(numbers, bad) if bad.size else numbers)
-        return Found(
+        return FoundValues(
             len(block),
             float(len(good) if good.counts is None else good.counts.sum()),
             len(good) if good.counts is None else int(np.count_nonzero(good.counts)),
@@ -78,11 +78,11 @@ class Checking:
             more,
         )
 
-    def merge(self, first: Found, second: Found) -> Found:
+    def merge(self, first: FoundValues, second: FoundValues) -> FoundValues:
         more = first.more if second.more is None else second.more
         if first.more is not None and second.more is not None:
             more = self.more.merge(first.more, second.more)
-        return Found(
+        return FoundValues(
             first.num_rows + second.num_rows,
             first.total_count + second.total_count,
             first.num_counted + second.num_counted,
@@ -115,7 +115,7 @@ class Checking:
         return f"column {', '.join(map(str, place))} of {name}"
 
 
-def conclude(found: Found, on_bad: str) -> Indices:
+def conclude(found: FoundValues, on_bad: str) -> Indices:
     """The numbers of the rows to leave out, with a warning; or an error.
 
     Negative counts have no meaning, so they are refused whatever `on_bad` says.

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from corebayes.data import numbers
 from corebayes.data.arrays import ArrayData
-from corebayes.data.frames import Frame
+from corebayes.data.frames import FrameColumns
 
 
 def from_frame(
-    frame: Frame, target: str | None, features: Sequence[str] | None, counts: Any
+    frame: FrameColumns, target: str | None, features: Sequence[str] | None, counts: Any
 ) -> ArrayData:
     """The features as one matrix X, the target as y. Cost: one copy of the columns used."""
     roles = choose_roles(frame.names, target, features, counts)

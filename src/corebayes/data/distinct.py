@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.data.arrays import ArrayData, row_bytes
-from corebayes.data.checks import Checking, Found, conclude
+from corebayes.data.checks import Checking, FoundValues, conclude
 from corebayes.data.table import Table, Tally
 from corebayes.data.warn import warn
 from corebayes.types import Array, Block, Indices
@@ -51,6 +51,7 @@ def count_duplicates(
         column_names=table.column_names,
         target_name=table.target_name,
         design=getattr(table, "design", None),
+        duplicates="count",
     )
 
 
@@ -79,7 +80,7 @@ class _Distinct:
             self.counts[known] += float(sums[place])
 
 
-def _usable_counts(block: Block, answer: Found, numbers: Indices) -> Array:
+def _usable_counts(block: Block, answer: FoundValues, numbers: Indices) -> Array:
     counts = block.multiplicity().astype(np.float64)
     if answer.bad:
         counts = np.where(np.isin(numbers, np.concatenate(answer.bad)), 0.0, counts)

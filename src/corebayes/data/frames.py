@@ -21,7 +21,7 @@ from corebayes.types import Array
 TILE_ROWS = 2048
 
 
-class Frame(NamedTuple):
+class FrameColumns(NamedTuple):
     """The names of a table's columns, and a function that gives the j-th as float64."""
 
     names: tuple[str, ...]
@@ -44,7 +44,7 @@ class Series(NamedTuple):
     values: Array
 
 
-def as_frame(source: Any) -> Frame | None:
+def as_frame(source: Any) -> FrameColumns | None:
     """The table's columns, whose names must differ; None when the source is no table."""
     if is_kind(source, "pandas", "DataFrame"):
         frame = _pandas_frame(source)
@@ -122,13 +122,13 @@ def import_pyarrow(module: str = "pyarrow") -> Any:
     return import_extra(module, "Arrow tables and Parquet files need", "files")
 
 
-def _pandas_frame(source: Any) -> Frame:
+def _pandas_frame(source: Any) -> FrameColumns:
     names = tuple(str(name) for name in source.columns)
 
     def column(position: int) -> Array:
         return _pandas_column(source.iloc[:, position], names[position])
 
-    return Frame(names, len(source), column)
+    return FrameColumns(names, len(source), column)
 
 
 def _pandas_column(series: Any, name: str) -> Array:
@@ -142,14 +142,14 @@ def _pandas_column(series: Any, name: str) -> Array:
     return series.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _arrow_frame(table: Any) -> Frame:
+def _arrow_frame(table: Any) -> FrameColumns:
     names = tuple(table.column_names)
 
     def column(position: int) -> Array:
         check_arrow_type(table.column(position).type, names[position])
         return arrow_column(table.column(position))
 
-    return Frame(names, table.num_rows, column)
+    return FrameColumns(names, table.num_rows, column)
 
 
 def arrow_column(column: Any) -> Array:

@@ -21,9 +21,9 @@ from corebayes.exact.exactly import Exactly, closed_form
 from corebayes.exact.foresight import learn_foresight
 from corebayes.exact.lost import LostModeError, full_modes, searched, told_apart
 from corebayes.exact.paths import Local, Paths, frame_of
-from corebayes.exact.pool import Pool, num_inner
+from corebayes.exact.pool import CandidatePool, num_inner
 from corebayes.exact.residual import Residual
-from corebayes.exact.surrogate import Guess, Proposals, Surrogate, TooManyPassesError
+from corebayes.exact.surrogate import Guess, Proposals, SurrogateChains, TooManyPassesError
 from corebayes.exact.tilt import Tilt, Tilted, learn_tilt
 from corebayes.rows import Rows
 from corebayes.samplers.draws import systematic
@@ -182,7 +182,7 @@ class _Run:
     def pooled(self, target: Posterior, pilot: Pilot, tilt: Tilt | None) -> Exactly:
         """Independence Metropolis on the surrogate, all of it in one pass."""
         inner = num_inner(pilot.time)
-        pool = Pool.draw(self.rng, target, pilot.proposal, self.chains, self.steps, inner)
+        pool = CandidatePool.draw(self.rng, target, pilot.proposal, self.chains, self.steps, inner)
         return self._accept(pool, _less(tilt, pool), self.passes_left, _words(tilt))
 
     def around_full_modes(self) -> Exactly | None:
@@ -212,7 +212,7 @@ class _Run:
         for mode, share in zip(modes, shares.tolist(), strict=True):
             parts.append(Component(mode.fit, 0.7 * share))
             parts.append(Component(mode.fit, 0.3 * share, degrees))
-        pool = Pool.draw(self.rng, None, Proposal(tuple(parts)), self.chains, self.steps)
+        pool = CandidatePool.draw(self.rng, None, Proposal(tuple(parts)), self.chains, self.steps)
 
         def correct(states: Indices) -> Array:
             return self.posterior.finite_log_density(pool.draws(states)) - pool.log_q[states]
@@ -271,7 +271,9 @@ class _Run:
             return lambda states: ahead(proposals.draws(states)) + correction(states)
 
         local = foresee if isinstance(proposals, Paths) else None
-        surrogates = Surrogate.over(self.rng, proposals, evaluate, self.steps, max_passes, local)
+        surrogates = SurrogateChains.over(
+            self.rng, proposals, evaluate, self.steps, max_passes, local
+        )
         try:
             chains = surrogates.run()
         finally:

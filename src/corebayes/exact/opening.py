@@ -12,7 +12,7 @@ from corebayes.formula.rows import as_built
 from corebayes.rows import Rows
 from corebayes.samplers.exact import is_conjugate
 from corebayes.scan.inline import one_blas_thread
-from corebayes.watch.steps import show_steps
+from corebayes.watch.progress import show_steps
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def num_inner(time: float) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class CandidatePool:
     """Candidates (chains, steps, inner) and what a move needs of them, as flat arrays."""
 
     candidates: Array
@@ -57,7 +57,7 @@ class Pool:
         chains: int,
         steps: int,
         inner: int = 1,
-    ) -> Pool:
+    ) -> CandidatePool:
         """With s the density of the mixture itself when no posterior is given.
 
         Cost: M potentials for each of chains · steps · inner candidates.

@@ -20,7 +20,7 @@ from corebayes.types import Array, Block, Indices, Model
 PASS_DRAWS = 32_768
 
 
-class Heights(NamedTuple):
+class AnchoredSums(NamedTuple):
     """Of some rows: Σ c_n (f_n(θ_s) − f_n(anchor)), Σ c_n f_n(anchor) and Σ c_n log_base_n."""
 
     relative: Array
@@ -43,7 +43,7 @@ class LogLikelihoods(OfWidth):
     def width(self) -> int:
         return len(self.draws) + 1
 
-    def answer(self, block: Block, numbers: Indices) -> Heights:
+    def answer(self, block: Block, numbers: Indices) -> AnchoredSums:
         # The anchor comes with the others: a model may compare rows with the middle of the draws.
         draws = np.concatenate([self.anchor[None], self.draws])
         with np.errstate(all="ignore"):
@@ -51,12 +51,12 @@ class LogLikelihoods(OfWidth):
             if not np.isfinite(sums[0]):
                 raise BadPotentialError(self._bad_row(block, numbers))
             base = float(block.multiplicity() @ self.model.log_base(block))
-            return Heights(sums[1:] - sums[0], float(sums[0]), base)
+            return AnchoredSums(sums[1:] - sums[0], float(sums[0]), base)
 
-    def merge(self, first: Heights, second: Heights) -> Heights:
+    def merge(self, first: AnchoredSums, second: AnchoredSums) -> AnchoredSums:
         with np.errstate(all="ignore"):
             both: Any = zip(first, second, strict=True)
-            return Heights(*(a + b for a, b in both))
+            return AnchoredSums(*(a + b for a, b in both))
 
     def _bad_row(self, block: Block, numbers: Indices) -> int:
         potentials = self.model.potentials(self.anchor[None], block)[:, 0]

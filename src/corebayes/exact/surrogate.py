@@ -45,7 +45,7 @@ class Proposals(Protocol):
         ...
 
 
-class Chains(NamedTuple):
+class Moved(NamedTuple):
     """States of π (chains, steps), whether each was moved to, and v of all that were evaluated."""
 
     states: Indices
@@ -58,7 +58,7 @@ class TooManyPassesError(ValueError):
 
 
 @dataclass
-class Surrogate:
+class SurrogateChains:
     """Chains of π over proposals of s."""
 
     proposals: Proposals
@@ -82,11 +82,11 @@ class Surrogate:
         steps: int,
         max_passes: int,
         foresee: Callable[[], Guess | None] | None = None,
-    ) -> Surrogate:
+    ) -> SurrogateChains:
         uniforms = np.log(rng.random((len(proposals.starts), steps)))
         return cls(proposals, evaluate, uniforms, max_passes, foresee)
 
-    def run(self) -> Chains:
+    def run(self) -> Moved:
         """All steps of all chains. Cost: one pass, and one more whenever a move is needed that was
         not foreseen."""
         num_chains, num_steps = self.log_uniforms.shape
@@ -108,7 +108,7 @@ class Surrogate:
                 done[chain], at[chain] = self._commit(
                     chain, done[chain], at[chain], states[chain], accepted[chain]
                 )
-        return Chains(states, accepted, self.values)
+        return Moved(states, accepted, self.values)
 
     def _ahead(self, done: list[int], at: list[int]) -> dict[int, float]:
         """States whose v is unknown on the way ahead, on which moves are accepted as v says, or the

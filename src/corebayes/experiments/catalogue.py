@@ -12,8 +12,13 @@ import numpy as np
 import corebayes as cb
 from corebayes.constructions import Construction
 from corebayes.experiments import datasets
-from corebayes.experiments.datasets import GENERATORS, HOUSES, HousePrices
-from corebayes.experiments.registry import DataUnavailableError, locate
+from corebayes.experiments.datasets import (
+    GENERATORS,
+    HOUSES,
+    DataUnavailableError,
+    HousePrices,
+    locate,
+)
 from corebayes.types import Array, Model
 from corebayes.weights import Adam
 
@@ -127,14 +132,16 @@ def house_model(y: Array) -> cb.LinearRegression:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sources:
+class DataFiles:
     """The files of the sets at hand, None for one that is generated; and which houses these are."""
 
     files: Mapping[str, Path | None]
     housing: str = "uk_prices"
 
 
-def find_sources(names: Iterable[str], folder: Path | None, say: Callable[[str], None]) -> Sources:
+def find_sources(
+    names: Iterable[str], folder: Path | None, say: Callable[[str], None]
+) -> DataFiles:
     """All files that the named experiments need, before any of them begins."""
     files: dict[str, Path | None] = {}
     housing = "uk_prices"
@@ -144,7 +151,7 @@ def find_sources(names: Iterable[str], folder: Path | None, say: Callable[[str],
         elif name != "gaussian":
             for data in datasets.LOGISTIC if name == "logistic" else datasets.POISSON:
                 files[data] = _file_or_none(data, folder, say)
-    return Sources(files=files, housing=housing)
+    return DataFiles(files=files, housing=housing)
 
 
 def _house_prices(folder: Path | None, say: Callable[[str], None]) -> tuple[str, Path]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.experiments.catalogue import NAMES
-from corebayes.experiments.results import Quartiles, Results
+from corebayes.experiments.measure import Quartiles, Results
 
 Curves = dict[str, Quartiles]
 # Statement, what was measured, whether it holds.

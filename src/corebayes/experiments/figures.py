@@ -10,7 +10,7 @@ import numpy as np
 
 from corebayes.experiments.catalogue import NAMES
 from corebayes.experiments.datasets import EXTENT, HOUSES
-from corebayes.experiments.results import Quartiles, Results
+from corebayes.experiments.measure import Quartiles, Results
 from corebayes.figures.methods import FLOOR, line_style, place_of
 from corebayes.figures.plots import BLACK, KL_LABEL, grid_lines, save_figure
 from corebayes.types import Array

@@ -46,7 +46,7 @@ class BadRowError(ValueError):
         return BadRowError(first + self.row, self.text)
 
 
-def open_frame(source: Any) -> frames.Frame:
+def open_frame(source: Any) -> frames.FrameColumns:
     frame = frames.as_frame(source)
     if frame is None:
         raise TypeError(
@@ -144,7 +144,7 @@ def check_missing(gaps: Missing, *, drops: bool) -> None:
         raise ValueError(f"no row is complete: {gaps.words()}")
 
 
-def _read(source: Any, frame: frames.Frame, position: int) -> Values:
+def _read(source: Any, frame: frames.FrameColumns, position: int) -> Values:
     name = frame.names[position]
     if hasattr(source, "iloc"):
         kind, categories = _pandas(source.iloc[:, position])

@@ -33,7 +33,7 @@ GROUP_TERMS = (
 )
 
 
-class Reader:
+class WordReader:
     """The tokens of a formula and how far they are read."""
 
     def __init__(self, text: str, names: tuple[str, ...]) -> None:

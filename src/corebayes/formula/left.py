@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from corebayes.formula.columns import Categories, Values
 from corebayes.formula.evaluate import Columns
-from corebayes.formula.expressions import Reader
+from corebayes.formula.expressions import WordReader
 from corebayes.formula.factors import is_coded
 from corebayes.formula.functions import check, check_number, coding_of
 from corebayes.formula.tokens import shorten
@@ -31,7 +31,7 @@ class Left(NamedTuple):
     """Columns that no coefficient belongs to, by what they mean: trials, event."""
 
 
-def read_left(reader: Reader) -> Left:
+def read_left(reader: WordReader) -> Left:
     """The left side, up to the ~."""
     kind, name, _ = reader.tokens[reader.position]
     if kind == "name" and name in PAIRS and reader.peek(1) == "(":
@@ -85,7 +85,7 @@ def _occurring(column: Categories) -> tuple[Any, ...]:
     return tuple(level for place, level in enumerate(column.levels) if place in present)
 
 
-def _pair(reader: Reader, name: str) -> Left:
+def _pair(reader: WordReader, name: str) -> Left:
     reader.take()
     reader.expect("(")
     first = reader.nested(reader.expression)
@@ -107,7 +107,7 @@ def _pair(reader: Reader, name: str) -> Left:
     return Left(first, {"trials": second if name in TRIALS else Binary("+", first, second)})
 
 
-def _level(reader: Reader) -> str | int | float | bool | None:
+def _level(reader: WordReader) -> str | int | float | bool | None:
     """A level in brackets: a text, a number, or a word without quotes."""
     kind, text, _ = reader.tokens[reader.position]
     if kind in ("name", "quoted") and text not in ("True", "False"):

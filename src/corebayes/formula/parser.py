@@ -18,7 +18,7 @@ import functools
 from typing import NamedTuple
 
 from corebayes.data.columns import find
-from corebayes.formula.expressions import Reader
+from corebayes.formula.expressions import WordReader
 from corebayes.formula.functions import check, check_number
 from corebayes.formula.left import read_left
 from corebayes.formula.tokens import Token, shorten
@@ -92,7 +92,7 @@ def ordered(terms: Terms) -> list[Term]:
     return sorted(terms.values(), key=len)
 
 
-class _TermReader(Reader):
+class _TermReader(WordReader):
     """The terms of a formula."""
 
     def __init__(self, text: str, names: tuple[str, ...]) -> None:

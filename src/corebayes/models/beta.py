@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernels
 from corebayes.models.compiled_special import digamma, sigmoid
 from corebayes.models.family import Constant, Family, Jet, Row
@@ -32,25 +31,15 @@ class BetaRegression(Family):
 
     command_line = {"beta": {}}  # noqa: RUF012
     mean_link = "logit"
+    log_concave = False
+    measured = True
+    stan_line = "beta_proportion_lpdf(y[i] | inv_logit(eta[i]), precision)"
 
     precision: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.precision is not None:
-            check_positive(self.precision, "precision")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:
         return (Constant("precision", HalfStudentT(1.0, 5.0)),)
-
-    @property
-    def log_concave(self) -> bool:
-        return False
-
-    @property
-    def measured(self) -> bool:
-        return True
 
     @property
     def jet_kernels(self) -> Kernels:
@@ -105,10 +94,6 @@ class BetaRegression(Family):
             "targets must be between 0 and 1, not 0 or 1 themselves; move these inwards, as "
             "(y (N − 1) + ½)/N does"
         )
-
-    @property
-    def stan(self) -> str | None:
-        return "beta_proportion_lpdf(y[i] | inv_logit(eta[i]), precision)"
 
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         phi = self.precision

@@ -24,6 +24,7 @@ class CategoricalRegression(CategoryRegression):
 
     command_line = {"categorical": {}}  # noqa: RUF012
     also = ("multinomial",)
+    stan_line = "categorical_logit_lpmf(y[i] | append_row(0, eta[i]'))"
 
     @property
     def linear(self) -> tuple[str, ...]:
@@ -60,10 +61,6 @@ class CategoricalRegression(CategoryRegression):
 
     def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
         return self.drawn(rng, self.mean(at, row))
-
-    @property
-    def stan(self) -> str | None:
-        return "categorical_logit_lpmf(y[i] | append_row(0, eta[i]'))"
 
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         codes, total, own = self.codes(row), 0.0 * eta[0], 0.0 * eta[0]

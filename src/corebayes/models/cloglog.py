@@ -8,27 +8,26 @@ from math import exp, expm1, log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel
 from corebayes.models.family import Row
-from corebayes.models.glm import GLM
-from corebayes.models.labels import check_labels, signs
+from corebayes.models.labels import LabelRegression, share_of_ones
 from corebayes.models.special import LAST_EXPONENT, exponential
-from corebayes.types import Array, Block
+from corebayes.types import Array
 
 # log(1 − exp(−e^η)) = η to the last bit below this.
 IS_ETA = -37.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CloglogRegression(GLM):
+class CloglogRegression(LabelRegression):
     """P(y = 1 | x) = 1 − exp(−e^η), η = xᵀθ: whether a Poisson count of rate e^η is positive.
 
-    ℓ = −e^η for y = 0 and log(1 − exp(−e^η)) for y = 1. Labels are 0 and 1, or −1 and 1, or bool.
+    ℓ = −e^η for y = 0 and log(1 − exp(−e^η)) for y = 1.
     """
 
     command_line = {"cloglog": {}}  # noqa: RUF012
+    stan_line = "(y[i] == 1 ? log1m_exp(-exp(eta[i])) : -exp(eta[i]))"
 
     @property
     def kernel(self) -> Kernel | None:
@@ -39,14 +38,7 @@ class CloglogRegression(GLM):
         return cloglog_slope
 
     def predictor_of_mean(self, mean: float, count: float) -> float:
-        share = (0.5 * (mean + 1.0) * count + 0.5) / (count + 1.0)
-        return float(np.log(-np.log1p(-share)))
-
-    def own_target(self, y: Array) -> Array:
-        return signs(y)
-
-    def exported_target(self, block: Block) -> NDArray[Any]:
-        return (self.target(block) > 0.0).astype(np.int64)
+        return float(np.log(-np.log1p(-share_of_ones(mean, count))))
 
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         rate = exponential(eta)[0]
@@ -72,21 +64,11 @@ class CloglogRegression(GLM):
             third = np.where(q > 0.0, q * (gap * (gap - q) - rate), 0.0)
         return first, second, np.where(one, third, -bend * (slope == bend))
 
-    def log_base_of(self, y: Array) -> Array:
-        return np.zeros_like(y)
-
     def mean(self, at: Sequence[Array], row: Row) -> Array:
         return -np.expm1(-exponential(at[0])[0])
 
     def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
         return (rng.standard_exponential(at[0].shape) < exponential(at[0])[0]).astype(np.float64)
-
-    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
-        return check_labels(y, lowest)
-
-    @property
-    def stan(self) -> str | None:
-        return "(y[i] == 1 ? log1m_exp(-exp(eta[i])) : -exp(eta[i]))"
 
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         rate = xp.exp(eta)

@@ -7,12 +7,16 @@ goes on in the background, and the next call of its kind waits for it instead of
 
 from __future__ import annotations
 
+import importlib
 import sys
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from contextvars import copy_context
 from threading import Thread
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from corebayes.deadline import current_deadline
 
@@ -24,7 +28,7 @@ _under_way: dict[Key, Future[Any]] = {}
 
 def float64() -> AbstractContextManager[Any]:
     """JAX in float64 in this thread until the block ends, whatever the user's JAX is set to."""
-    jax: Any = sys.modules["jax"]
+    jax: Any = importlib.import_module("jax")
     return jax.enable_x64(True)
 
 
@@ -36,6 +40,18 @@ def call(kernel: Any, *arguments: Any) -> Any:
             _wait(key, _under_way.get(key) or _begin(key, kernel, arguments))
             _known.add(key)
     return _run(kernel, arguments)
+
+
+def pad(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """The first axis filled up to `size` with copies of its first entry.
+
+    Compiled code is for one shape, so rows and draws come in a few sizes. Never zeros, for which a
+    likelihood may not be defined.
+    """
+    missing = size - values.shape[0]
+    if missing == 0:
+        return values
+    return np.concatenate([values, np.broadcast_to(values[:1], (missing, *values.shape[1:]))])
 
 
 def _run(kernel: Any, arguments: tuple[Any, ...]) -> Any:

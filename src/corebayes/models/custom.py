@@ -12,7 +12,8 @@ import numpy as np
 
 from corebayes.arguments import checked_whole
 from corebayes.files.markup import model_html
-from corebayes.models.autodiff import JaxDerivatives, float64, jax_derivatives
+from corebayes.models.autodiff import JaxDerivatives, jax_derivatives
+from corebayes.models.compiling import float64
 from corebayes.models.derivative_check import Given, check_given
 from corebayes.models.finite_differences import (
     difference_gradient,
@@ -290,7 +291,7 @@ class CustomModel(TouchingModel):
             given = self._gradient
             return difference_jacobian(lambda point: given(point, block, weights), theta)
         if self._by_jax is not None:
-            return self._by_jax.hessian(theta, block, weights)
+            return self._by_jax.gradient_and_hessian(theta, block, weights)[1]
         return difference_hessian(lambda draws: self.sum_potentials(draws, block, weights), theta)
 
     def gradient_and_hessian(

@@ -23,7 +23,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from corebayes.models.horseshoe import Horseshoe, Shrunk
-from corebayes.models.moments import Moments
+from corebayes.models.moments import ColumnMoments
 from corebayes.models.prior import Normal
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.models.stated_prior import DEFAULT, GIVEN, Stated, StatedPriors
@@ -51,7 +51,7 @@ def stated_priors(
     family: Scaled,
     given: Any,
     names: Sequence[str],
-    moments: Moments,
+    moments: ColumnMoments,
     known: StatedPriors | None = None,
 ) -> StatedPriors:
     """Every coefficient's prior: the given one, the one that is `known` already, or the default.
@@ -73,7 +73,9 @@ def stated_priors(
     return StatedPriors(entries, centred, len(blocks))
 
 
-def _chosen(given: Any, blocks: Sequence[Sequence[str]], moments: Moments) -> Mapping[str, Any]:
+def _chosen(
+    given: Any, blocks: Sequence[Sequence[str]], moments: ColumnMoments
+) -> Mapping[str, Any]:
     """The given priors by name, horseshoes with numbers for what they leave to the rows."""
     if given is None:
         return {}
@@ -90,7 +92,7 @@ def _chosen(given: Any, blocks: Sequence[Sequence[str]], moments: Moments) -> Ma
 
 
 def _from_moments(
-    family: Scaled, chosen: Mapping[str, Any], names: Sequence[str], moments: Moments
+    family: Scaled, chosen: Mapping[str, Any], names: Sequence[str], moments: ColumnMoments
 ) -> tuple[list[Stated], int | None]:
     """The priors of one linear predictor, and which coefficient is the intercept by default."""
     *means, target, offset = moments.mean.tolist()
@@ -114,20 +116,20 @@ def _from_moments(
     return entries, centred
 
 
-def _intercept(names: Sequence[str], moments: Moments) -> int | None:
+def _intercept(names: Sequence[str], moments: ColumnMoments) -> int | None:
     """A column of one value other than zero: the one that is called so, if there are several."""
     found = [k for k in range(len(names)) if moments.constant[k] and moments.lowest[k] != 0.0]
     called = [k for k in found if names[k].partition("[")[0] in INTERCEPTS]
     return next(iter((*called, *found)), None)
 
 
-def _unit(family: Scaled, moments: Moments) -> float:
+def _unit(family: Scaled, moments: ColumnMoments) -> float:
     """sd(y) where η is measured in the units of the target, one otherwise."""
     spread = float(moments.deviations[-2])
     return spread if family.location_family and 0.0 < spread < np.inf else 1.0
 
 
-def in_units(prior: ScalePrior, family: Scaled, moments: Moments) -> ScalePrior:
+def in_units(prior: ScalePrior, family: Scaled, moments: ColumnMoments) -> ScalePrior:
     """A default prior of a scale, in the units of the target."""
     scale = rounded(min(max(_unit(family, moments), SMALLEST), LARGEST))
     return replace(cast(Any, prior), scale=cast(Any, prior).scale * scale)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.data.warn import warn
-from corebayes.models.moments import Moments
+from corebayes.models.moments import ColumnMoments
 from corebayes.models.rank import describe_deficiency
 from corebayes.models.special import scratch
 from corebayes.types import Array, Block, Data, Indices
@@ -95,7 +95,7 @@ class SeenRows(NamedTuple):
     """The first rows that have them."""
     gram: Array
     """Of the columns and, last, the target without the offset."""
-    moments: Moments
+    moments: ColumnMoments
     kinds: Array
     """The different numbers of the survey, sorted."""
 
@@ -172,7 +172,7 @@ class Targets:
         targets, first = _first_different(block.y)
         bad = self._bad(block.y, numbers, np.inf) or self._bad_column(block, numbers)
         kinds = np.empty(0) if bad else _few(self.model.survey_of(block))
-        moments = Moments.of(values, block.counts)
+        moments = ColumnMoments.of(values, block.counts)
         lowest = float(block.y.min(initial=np.inf))
         return SeenRows(bad, lowest, targets, numbers[first], gram, moments, kinds)
 

@@ -52,6 +52,7 @@ from numpy.typing import NDArray
 from corebayes.models.base import NormalPriorModel
 from corebayes.models.compiled import Kernels
 from corebayes.models.learned_prior import constants_given
+from corebayes.models.numbers import check_finite, check_positive
 from corebayes.models.prior_table import statement
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.models.special import log_mean, log_odds
@@ -99,6 +100,16 @@ class Constant(NamedTuple):
         wide = not self.in_units_of_target and float(falls[0]) < WIDE
         return float(other[0] if wide else own[0])
 
+    def check(self, value: float | None) -> None:
+        """Refuse a value that it cannot have; None is one that is learned."""
+        if value is None:
+            return
+        if self.transform == "identity":
+            return check_finite(value, self.name)
+        check_positive(value, self.name)
+        if self.transform == "logit" and value >= 1.0:
+            raise ValueError(f"{self.name} must be between 0 and 1, got {value!r}")
+
     def on_line(self, value: float) -> float:
         """u of a known value."""
         if self.transform == "identity":
@@ -130,8 +141,22 @@ class Family(Unbound, NormalPriorModel):
     mean_link: ClassVar[Literal["log", "logit", ""]] = ""
     """Of the mean of y, about: where the default prior of an intercept has its middle."""
 
+    log_concave = True
+    """Whether ℓ is concave in all predictors; a family that is not says so."""
+    location_family = False
+    """Whether ℓ depends on y − η alone; then targets are real numbers and can be learned."""
+    measured = False
+    """Whether targets are real numbers, and not labels or counts."""
+    stan_line: ClassVar[str | None] = None
+    """The log density of row i in Stan, a function of y[i], eta[i] and the constants."""
+
     intercept: bool = False
     offset: Column | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for one in self.learnable:
+            one.check(getattr(self, one.name, None))
 
     # What a family says of itself.
 
@@ -155,16 +180,6 @@ class Family(Unbound, NormalPriorModel):
         names = ("offset", "exposure", "trials", "event")
         found = {name: getattr(self, name, None) for name in names}
         return {name: column for name, column in found.items() if column is not None}
-
-    @property
-    def log_concave(self) -> bool:
-        """Whether ℓ is concave in all predictors; a family that is not says so."""
-        return True
-
-    @property
-    def location_family(self) -> bool:
-        """Whether ℓ depends on y − η alone; then targets are real numbers and can be learned."""
-        return False
 
     @abstractmethod
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
@@ -235,8 +250,8 @@ class Family(Unbound, NormalPriorModel):
 
     @property
     def stan(self) -> str | None:
-        """The log density of row i in Stan, a function of y[i], eta[i] and the constants."""
-        return None
+        """`stan_line`, where it does not depend on how the family was made."""
+        return self.stan_line
 
     def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
         """The distribution of y in NumPyro."""
@@ -251,14 +266,9 @@ class Family(Unbound, NormalPriorModel):
         """Whether other libraries have a distribution of y, or else `in_arrays` only."""
         return type(self).in_numpyro is not Family.in_numpyro
 
-    @property
-    def measured(self) -> bool:
-        """Whether targets are real numbers, and not labels or counts."""
-        return self.location_family
-
     def exported_target(self, block: Block) -> NDArray[Any]:
         """y as other libraries take it: labels and counts are whole numbers."""
-        return block.y if self.measured else block.y.astype(np.int64)
+        return block.y if self.measured or self.location_family else block.y.astype(np.int64)
 
     @property
     def written(self) -> str:

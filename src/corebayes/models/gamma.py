@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernels
 from corebayes.models.compiled_special import digamma, grown, growth
 from corebayes.models.family import Constant, Family, Jet, Row
@@ -29,21 +28,14 @@ class GammaRegression(Family):
     command_line = {"gamma": {}}  # noqa: RUF012
     mean_link = "log"
     also = ("Gamma",)
+    measured = True
+    stan_line = "gamma_lpdf(y[i] | shape, shape * exp(-eta[i]))"
 
     shape: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.shape is not None:
-            check_positive(self.shape, "shape")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:
         return (Constant("shape", HalfStudentT(1.0, 5.0)),)
-
-    @property
-    def measured(self) -> bool:
-        return True
 
     @property
     def jet_kernels(self) -> Kernels:
@@ -88,10 +80,6 @@ class GammaRegression(Family):
         return ~((y > 0.0) & np.isfinite(y)), (
             "targets must be positive numbers; model zeros apart, or with another family"
         )
-
-    @property
-    def stan(self) -> str | None:
-        return "gamma_lpdf(y[i] | shape, shape * exp(-eta[i]))"
 
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         a, t = self.shape, xp.log(row["y"]) - eta

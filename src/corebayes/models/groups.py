@@ -82,7 +82,7 @@ class GroupTerm:
         )
 
 
-class Found(NamedTuple):
+class FoundGroups(NamedTuple):
     """Values of the group columns that rows have, sorted, and the first row with a bad one."""
 
     values: tuple[Array, ...]
@@ -113,7 +113,7 @@ class Groups:
     def block_rows(self) -> int:
         return int(self.beside.block_rows)
 
-    def answer(self, block: Block, numbers: Indices) -> Found:
+    def answer(self, block: Block, numbers: Indices) -> FoundGroups:
         more = self.beside.answer(block, numbers)
         if block.counts is not None:
             counted = np.flatnonzero(block.counts > 0.0)
@@ -125,16 +125,18 @@ class Groups:
             if wrong.size and bad is None:
                 bad = int(numbers[wrong[0]]), place, float(codes[wrong[0]])
             values.append(np.unique(codes))
-        return Found(tuple(values), bad, more)
+        return FoundGroups(tuple(values), bad, more)
 
-    def merge(self, first: Found, second: Found) -> Found:
+    def merge(self, first: FoundGroups, second: FoundGroups) -> FoundGroups:
         values = tuple(np.union1d(a, b) for a, b in zip(first.values, second.values, strict=True))
         for name, found in zip(self.names, values, strict=True):
             if found.size > MAX_GROUPS:
                 raise ValueError(f"column {name!r} has more than {MAX_GROUPS:,} groups")
-        return Found(values, first.bad or second.bad, self.beside.merge(first.more, second.more))
+        return FoundGroups(
+            values, first.bad or second.bad, self.beside.merge(first.more, second.more)
+        )
 
-    def conclude(self, answer: Found | None, target_name: str) -> Any:
+    def conclude(self, answer: FoundGroups | None, target_name: str) -> Any:
         if answer is None:
             return None
         concluded = self.beside.conclude(answer.more, target_name)

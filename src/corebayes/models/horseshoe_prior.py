@@ -30,7 +30,7 @@ AT_ONCE = 1 << 20
 LEAST_BEND = 1e-3
 
 
-class Jet(NamedTuple):
+class HorseshoeJet(NamedTuple):
     """log p(x | τ, c) of single coefficients, and its derivatives in (x, t, k)."""
 
     value: Array
@@ -110,7 +110,7 @@ class HorseshoePrior:
         hessian[np.ix_(scales, self.places)] += cross.T
         hessian[np.ix_(scales, scales)] += second[:, 1:, 1:].sum(axis=0) + self._bends(t, k)
 
-    def averaged(self, theta: Array, deviations: Array) -> Jet:
+    def averaged(self, theta: Array, deviations: Array) -> HorseshoeJet:
         """A lower bound of E of the jet at coefficients N(θ, deviations²), in β's own units.
 
         With one distribution r_i of the nodes for all values of a coefficient,
@@ -127,9 +127,9 @@ class HorseshoePrior:
         second[:, 1:, 0] *= lean[:, None]
         second[:, 0, 0] = shrinks / np.square(self.units)
         first[:, 0] = shrinks * x / self.units
-        return Jet(jet.value - np.log(self.units), first, second)
+        return HorseshoeJet(jet.value - np.log(self.units), first, second)
 
-    def change(self, theta: Array, jet: Jet) -> float:
+    def change(self, theta: Array, jet: HorseshoeJet) -> float:
         """E log p of an averaged jet, less log p at θ itself."""
         x, t, k = self._at(theta)
         return float(jet.value.sum()) + self.log_units - float(self.jet(x, t, k).value.sum())
@@ -149,12 +149,12 @@ class HorseshoePrior:
                 break
         return at[[self.tau, self.slab]]
 
-    def scale_bends(self, theta: Array, jet: Jet) -> Array:
+    def scale_bends(self, theta: Array, jet: HorseshoeJet) -> Array:
         """∇² in (t, k), made to bend down, of an averaged jet and the priors of τ and c."""
         bends = self._bends(float(theta[self.tau]), float(theta[self.slab]))
         return downward(jet.second[:, 1:, 1:].sum(axis=0) + bends)
 
-    def jet(self, x: Array, t: float, k: float) -> Jet:
+    def jet(self, x: Array, t: float, k: float) -> HorseshoeJet:
         """At coefficients x (…, D), in units."""
         q, A, logs = self._logs(x, t, k)
         C, value = np.exp(-k), _log_sum(logs)
@@ -175,7 +175,7 @@ class HorseshoePrior:
             second[..., place[1], place[0]] += bend
         second[..., 1, 1] += r @ (2.0 * share * (1.0 - share)) - 2.0 * np.square(x) * (r @ A)
         second[..., 2, 2] += r @ (0.5 * slab * (1.0 - slab)) - 0.5 * C * np.square(x)
-        return Jet(value, first, second)
+        return HorseshoeJet(value, first, second)
 
     def draw(self, rng: np.random.Generator, draws: Array) -> None:
         """Draws of the prior, into the places of (S, d) draws."""

@@ -16,7 +16,7 @@ from corebayes.models.negative_binomial import negative_binomial_jet
 from corebayes.models.poisson import PoissonRegression, log_jet
 from corebayes.models.scale_prior import Beta
 from corebayes.models.special import sigmoid_pair, softplus
-from corebayes.models.zero_inflated import NegativeBinomialZeros, ZeroCounts, check_share
+from corebayes.models.zero_inflated import NegativeBinomialZeros, ZeroCounts
 from corebayes.types import Array
 
 # Zeros are drawn anew so often; where the rate is so small that some are left, a count is 1.
@@ -33,10 +33,6 @@ class Hurdle(ZeroCounts):
     """
 
     zero_probability: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_share(self.zero_probability, "zero_probability")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:

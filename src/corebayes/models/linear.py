@@ -14,7 +14,7 @@ from corebayes.models.compiled import Kernel, Kernels
 from corebayes.models.conjugate import solve_gaussian
 from corebayes.models.family import Constant, Jet, Row
 from corebayes.models.glm import GLM
-from corebayes.models.numbers import LEARNED, check_known
+from corebayes.models.numbers import LEARNED
 from corebayes.models.scale_prior import HalfStudentT
 from corebayes.types import Array, Block, Gaussian
 
@@ -43,20 +43,14 @@ class LinearRegression(GLM):
         "normal",
     )
     flags = {"noise_sd": "noise_sd"}  # noqa: RUF012
+    location_family = True
+    stan_line = "normal_lpdf(y[i] | eta[i], noise_sd)"
 
     noise_sd: float = LEARNED
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_known(self.noise_sd, "noise_sd")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:
         return (Constant("noise_sd", HalfStudentT(4.0, 1.0), in_units_of_target=True),)
-
-    @property
-    def location_family(self) -> bool:
-        return True
 
     @property
     def density_kernels(self) -> tuple[Kernel, Kernel] | None:
@@ -66,10 +60,6 @@ class LinearRegression(GLM):
     @property
     def written(self) -> str:
         return "Normal(η, {noise_sd})"
-
-    @property
-    def stan(self) -> str | None:
-        return "normal_lpdf(y[i] | eta[i], noise_sd)"
 
     def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
         return numpyro.distributions.Normal(eta, self.noise_sd)

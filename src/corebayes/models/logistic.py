@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel, exp, log1p_unit
 from corebayes.models.family import Row
-from corebayes.models.glm import GLM
-from corebayes.models.labels import check_labels, signs
+from corebayes.models.labels import LabelRegression
 from corebayes.models.special import log_odds, scratch, sigmoid_pair
 from corebayes.types import Array, Block
 
@@ -20,7 +18,7 @@ LOG2_E, LN_2 = float(np.log2(np.e)), float(np.log(2.0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LogisticRegression(GLM):
+class LogisticRegression(LabelRegression):
     """P(y = 1 | x) = 1 / (1 + exp(−xᵀθ)).
 
     Labels are 0 and 1, or −1 and 1, or bool. With y = ±1 and the margin m = yη,
@@ -30,6 +28,7 @@ class LogisticRegression(GLM):
 
     command_line = {"logistic": {}}  # noqa: RUF012
     also = ("bernoulli",)
+    stan_line = "bernoulli_logit_lpmf(y[i] | eta[i])"
 
     @property
     def kernel(self) -> Kernel | None:
@@ -43,24 +42,14 @@ class LogisticRegression(GLM):
     def written(self) -> str:
         return "Bernoulli(1 / (1 + exp(-η)))"
 
-    @property
-    def stan(self) -> str | None:
-        return "bernoulli_logit_lpmf(y[i] | eta[i])"
-
     def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
         return numpyro.distributions.Bernoulli(logits=eta)
 
     def in_pymc(self, pymc: Any, eta: Any) -> Any:
         return pymc.Bernoulli.dist(logit_p=eta)
 
-    def exported_target(self, block: Block) -> NDArray[Any]:
-        return (self.target(block) > 0.0).astype(np.int64)
-
     def predictor_of_mean(self, mean: float, count: float) -> float:
         return log_odds(0.5 * (mean + 1.0), count)
-
-    def own_target(self, y: Array) -> Array:
-        return signs(y)
 
     def mean(self, at: Sequence[Array], row: Row) -> Array:
         return sigmoid_pair(at[0])[0]
@@ -87,12 +76,6 @@ class LogisticRegression(GLM):
         if order == 2:
             return first, second
         return first, second, y * second * (wrong - right)
-
-    def log_base_of(self, y: Array) -> Array:
-        return np.zeros_like(y)
-
-    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
-        return check_labels(y, lowest)
 
 
 def _minus_log_1p_exp2(x: Array) -> Array:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernels
 from corebayes.models.compiled_special import log_phi, phi_ratio
 from corebayes.models.family import Constant, Jet, Row
@@ -28,11 +27,6 @@ class LogNormalRegression(SurvivalRegression):
     also = ("log-normal",)
 
     scale: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.scale is not None:
-            check_positive(self.scale, "scale")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 from corebayes.types import Array
 
 
-class Moments(NamedTuple):
+class ColumnMoments(NamedTuple):
     """Of the columns of a design, and behind them of target and offset, (d + 2,) each."""
 
     count: float  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -27,7 +27,7 @@ class Moments(NamedTuple):
     highest: Array
 
     @classmethod
-    def of(cls, values: Array, counts: Array | None) -> Moments:
+    def of(cls, values: Array, counts: Array | None) -> ColumnMoments:
         """Of the columns (d + 2, n) of rows, which are overwritten. Cost: 3·n·d flops."""
         width, num_rows = values.shape
         if not num_rows:
@@ -44,7 +44,7 @@ class Moments(NamedTuple):
         # The mean of one value is that value, to the last digit.
         return cls(count, np.where(lowest == highest, lowest, mean), squares, lowest, highest)
 
-    def plus(self, other: Moments) -> Moments:
+    def plus(self, other: ColumnMoments) -> ColumnMoments:
         count = self.count + other.count
         if not self.count or not other.count:
             return self if self.count else other
@@ -53,7 +53,7 @@ class Moments(NamedTuple):
             mean = self.mean + shift * (other.count / count)
             across = np.square(shift) * (self.count * other.count / count)
             squares = self.squares + other.squares + across
-        return Moments(
+        return ColumnMoments(
             count,
             mean,
             squares,

@@ -14,7 +14,7 @@ from corebayes.models.compiled import Kernel, Kernels, exp, log1p_unit
 from corebayes.models.compiled_special import digamma_rise, log_rising
 from corebayes.models.family import Column, Constant, Jet, Row
 from corebayes.models.glm import GLM
-from corebayes.models.numbers import LEARNED, check_known
+from corebayes.models.numbers import LEARNED
 from corebayes.models.poisson import draw_counts, not_counts
 from corebayes.models.scale_prior import HalfNormal
 from corebayes.models.special import log1p_exp_minus_abs, scratch, sigmoid_pair
@@ -41,13 +41,10 @@ class NegativeBinomialRegression(GLM):
         "nbinom",
     )
     flags = {"dispersion": "dispersion"}  # noqa: RUF012
+    stan_line = "neg_binomial_2_log_lpmf(y[i] | eta[i], inv(dispersion))"
 
     dispersion: float = LEARNED
     exposure: Column | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_known(self.dispersion, "dispersion")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:
@@ -64,10 +61,6 @@ class NegativeBinomialRegression(GLM):
     @property
     def written(self) -> str:
         return "NegativeBinomial(mean exp(η), dispersion {dispersion})"
-
-    @property
-    def stan(self) -> str | None:
-        return "neg_binomial_2_log_lpmf(y[i] | eta[i], inv(dispersion))"
 
     def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
         distributions = numpyro.distributions

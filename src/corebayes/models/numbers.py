@@ -16,12 +16,6 @@ def check_positive(value: float, argument: str) -> None:
         raise ValueError(f"{argument} must be positive and finite, got {value!r}")
 
 
-def check_known(value: float, argument: str) -> None:
-    """Refuse anything but a positive, finite number, or none at all."""
-    if value is not LEARNED:
-        check_positive(value, argument)
-
-
 def check_finite(value: float, argument: str) -> None:
     """Refuse anything but a finite number."""
     _check_number(value, argument)

@@ -144,7 +144,7 @@ class OrdinalRegression(CategoryRegression):
         return top + xp.log1p(-xp.exp(xp.log_ndtr(far) - top))
 
 
-class Between(NamedTuple):
+class LogInterval(NamedTuple):
     """log(F(high) − F(low)) and its derivatives in both ends."""
 
     value: Array
@@ -155,19 +155,19 @@ class Between(NamedTuple):
     both: Array
 
 
-def _between(link: str, low: Array, high: Array, order: int) -> Between:
+def _between(link: str, low: Array, high: Array, order: int) -> LogInterval:
     if link == "logit":
         # F(b) − F(a) = F(b) F(−a) (1 − e^{a − b})
         gap = high - low
         value = np.log(-np.expm1(-gap)) - softplus(-high) - softplus(low)
         if order == 0:
-            return Between(value, value, value, value, value, value)
+            return LogInterval(value, value, value, value, value, value)
         low_f, low_rest = sigmoid_pair(low)
         high_f, high_rest = sigmoid_pair(high)
         with np.errstate(over="ignore"):
             odds = 1.0 / np.expm1(gap)
         bend = odds * (1.0 + odds)
-        return Between(
+        return LogInterval(
             value,
             -low_f - odds,
             high_rest + odds,
@@ -182,7 +182,7 @@ def _between(link: str, low: Array, high: Array, order: int) -> Between:
     value = top + np.log1p(-np.exp(rest - top))
     low_share = -np.exp(-0.5 * np.square(low) - LOG_ROOT_2PI - value)
     high_share = np.exp(-0.5 * np.square(high) - LOG_ROOT_2PI - value)
-    return Between(
+    return LogInterval(
         value,
         low_share,
         high_share,

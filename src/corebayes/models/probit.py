@@ -7,25 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corebayes.models.compiled import Kernel
 from corebayes.models.compiled_special import log_phi, phi_ratio
 from corebayes.models.family import Row
-from corebayes.models.glm import GLM
-from corebayes.models.labels import check_labels, signs
+from corebayes.models.labels import LabelRegression, share_of_ones, signs
 from corebayes.models.special import log_normal_tail
-from corebayes.types import Array, Block
+from corebayes.types import Array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ProbitRegression(GLM):
+class ProbitRegression(LabelRegression):
     """P(y = 1 | x) = Φ(xᵀθ). With y = ±1 and m = yη,  ℓ = log Φ(m).
 
     Labels are 0 and 1, or −1 and 1, or bool.
     """
 
     command_line = {"probit": {}}  # noqa: RUF012
+    stan_line = "std_normal_lcdf((2 * y[i] - 1) * eta[i])"
 
     @property
     def kernel(self) -> Kernel | None:
@@ -36,16 +35,9 @@ class ProbitRegression(GLM):
         return probit_slope
 
     def predictor_of_mean(self, mean: float, count: float) -> float:
-        share = (0.5 * (mean + 1.0) * count + 0.5) / (count + 1.0)
         from scipy.special import ndtri
 
-        return float(ndtri(share))
-
-    def own_target(self, y: Array) -> Array:
-        return signs(y)
-
-    def exported_target(self, block: Block) -> NDArray[Any]:
-        return (self.target(block) > 0.0).astype(np.int64)
+        return float(ndtri(share_of_ones(mean, count)))
 
     def log_density(self, eta: Array, y: Array, out: Array) -> Array:
         out[...] = log_normal_tail(y * eta)[0]
@@ -63,21 +55,11 @@ class ProbitRegression(GLM):
             return first, second
         return first, second, first * ((m + ratio) * (m + 2.0 * ratio) - 1.0)
 
-    def log_base_of(self, y: Array) -> Array:
-        return np.zeros_like(y)
-
     def mean(self, at: Sequence[Array], row: Row) -> Array:
         return np.exp(log_normal_tail(at[0])[0])
 
     def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
         return (rng.standard_normal(at[0].shape) < at[0]).astype(np.float64)
-
-    def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
-        return check_labels(y, lowest)
-
-    @property
-    def stan(self) -> str | None:
-        return "std_normal_lcdf((2 * y[i] - 1) * eta[i])"
 
     def in_arrays(self, xp: Any, eta: Any, row: Row) -> Any:
         return xp.log_ndtr(signs(row["y"]) * eta)

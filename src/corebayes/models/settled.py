@@ -13,7 +13,7 @@ from corebayes.models.default_prior import by_name, in_units, stated_priors
 from corebayes.models.given_prior import Given
 from corebayes.models.learned_prior import given_learned, learned_priors
 from corebayes.models.mixed_design import BoundMixed, Learned, MixedDesign
-from corebayes.models.moments import Moments
+from corebayes.models.moments import ColumnMoments
 from corebayes.models.prior import GaussianPrior, Normal
 from corebayes.models.scale_prior import scale_prior_from_config
 from corebayes.models.stated_prior import DEFAULT, GIVEN, PartialGaussian, StatedPriors
@@ -28,7 +28,9 @@ class Settled(NamedTuple):
     given: Given
 
 
-def settle(ready: MixedDesign, moments: Moments, earlier: BoundMixed | None = None) -> Settled:
+def settle(
+    ready: MixedDesign, moments: ColumnMoments, earlier: BoundMixed | None = None
+) -> Settled:
     """The priors of a model that is bound but for these; `earlier` is what it was bound to."""
     family, given = ready.family, ready.family.prior
     if earlier is not None and earlier.given is not given:
@@ -45,7 +47,7 @@ def settle(ready: MixedDesign, moments: Moments, earlier: BoundMixed | None = No
 
 
 def _learned(
-    ready: MixedDesign, moments: Moments, earlier: BoundMixed | None
+    ready: MixedDesign, moments: ColumnMoments, earlier: BoundMixed | None
 ) -> tuple[Learned, ...]:
     family = ready.family
     given = given_learned(family, ready.learned)

@@ -14,7 +14,7 @@ from corebayes.models.compiled import Kernel, Kernels, log1p
 from corebayes.models.compiled_special import digamma_rise, log_rising
 from corebayes.models.family import Constant, Jet, Row
 from corebayes.models.glm import GLM
-from corebayes.models.numbers import LEARNED, check_known
+from corebayes.models.numbers import LEARNED
 from corebayes.models.scale_prior import Gamma, HalfStudentT
 from corebayes.types import Array
 
@@ -33,14 +33,12 @@ class StudentTRegression(GLM):
         "student",
     )
     flags = {"noise_sd": "scale", "df": "df"}  # noqa: RUF012
+    log_concave = False
+    location_family = True
+    stan_line = "student_t_lpdf(y[i] | df, eta[i], scale)"
 
     df: float = LEARNED
     scale: float = LEARNED
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_known(self.df, "df")
-        check_known(self.scale, "scale")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:
@@ -49,14 +47,6 @@ class StudentTRegression(GLM):
             Constant("scale", HalfStudentT(4.0, 1.0), in_units_of_target=True),
             Constant("df", Gamma(2.0, 0.1)),
         )
-
-    @property
-    def log_concave(self) -> bool:
-        return False
-
-    @property
-    def location_family(self) -> bool:
-        return True
 
     @property
     def constants(self) -> dict[str, float]:
@@ -75,10 +65,6 @@ class StudentTRegression(GLM):
     @property
     def written(self) -> str:
         return "StudentT({df}, η, {scale})"
-
-    @property
-    def stan(self) -> str | None:
-        return "student_t_lpdf(y[i] | df, eta[i], scale)"
 
     def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
         return numpyro.distributions.StudentT(self.df, eta, self.scale)
@@ -156,8 +142,8 @@ class StudentTRegression(GLM):
         return np.zeros_like(row["y"])
 
     def mean(self, at: Sequence[Array], row: Row) -> Array:
-        """η, where df > 1; there is no mean otherwise."""
-        return np.where(at[2] > 0.0, at[0], np.nan)
+        """η: the mean where df > 1, and the middle where there is no mean."""
+        return at[0]
 
     def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
         eta, u, v = at

@@ -25,6 +25,7 @@ class SurvivalRegression(Family):
     """
 
     mean_link = "log"
+    measured = True
 
     event: Column | None = field(default=None, repr=False)
 
@@ -51,10 +52,6 @@ class SurvivalRegression(Family):
 
     def compiled_row(self, row: Row) -> Array:
         return np.stack(np.broadcast_arrays(np.log(row["y"]), seen(row)))
-
-    @property
-    def measured(self) -> bool:
-        return True
 
 
 def seen(row: Row) -> Array:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from corebayes.models.compiling import call
+from corebayes.models.compiling import call, pad
 from corebayes.models.rescaling import Rescaling
 from corebayes.models.structure import Structure, StructuredModel, Touch
 from corebayes.types import Array, Block, Indices, Model
@@ -149,7 +149,7 @@ class TouchingModel:
             rows = {name: a[first : first + SIZES[-1]] for name, a in block.fields.items()}
             number = min(len(block) - first, SIZES[-1])
             size = next(size for size in SIZES if size >= number)
-            filled = {name: _filled(values, size) for name, values in rows.items()}
+            filled = {name: pad(values, size) for name, values in rows.items()}
             answer = _call(self._compiled_means, places, filled)
             parts.append(RowMeans(*(part[:number] for part in answer)))
         return RowMeans(*(np.concatenate(part) for part in zip(*parts, strict=True)))
@@ -256,11 +256,6 @@ def is_touching(model: Model) -> TypeGuard[LocalModel]:
 
 def _jax() -> Any:
     return importlib.import_module("jax")
-
-
-def _filled(values: Array, size: int) -> Array:
-    missing = size - len(values)
-    return np.concatenate([values, np.repeat(values[:1], missing, axis=0)]) if missing else values
 
 
 def _call(kernel: Any, *arguments: Any) -> Any:

@@ -16,7 +16,7 @@ from corebayes.data.units import COUNT, ROW
 from corebayes.types import Array, Block, Data, Indices, Model
 
 
-class Flat(NamedTuple):
+class RowsOfUnits(NamedTuple):
     """The rows of some units, how often each counts, its unit, and where units begin."""
 
     rows: Block
@@ -28,7 +28,7 @@ class Flat(NamedTuple):
         return self.counts if weights is None else self.counts * weights[self.units]
 
 
-def flat(block: Block) -> Flat:
+def flat(block: Block) -> RowsOfUnits:
     """The rows of a block of units, unit after unit, without empty places."""
     counts = block[COUNT]
     kept = np.flatnonzero(counts.ravel() > 0.0)
@@ -39,7 +39,7 @@ def flat(block: Block) -> Flat:
     }
     units = kept // max(counts.shape[1], 1)
     starts = np.searchsorted(units, np.arange(len(block)))
-    return Flat(Block(fields), counts.ravel()[kept], units, starts)
+    return RowsOfUnits(Block(fields), counts.ravel()[kept], units, starts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernels
 from corebayes.models.compiled_special import grown, growth
 from corebayes.models.family import Constant, Jet, Row
@@ -30,11 +29,6 @@ class WeibullRegression(SurvivalRegression):
     command_line = {"weibull": {}}  # noqa: RUF012
 
     shape: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.shape is not None:
-            check_positive(self.shape, "shape")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.models.base import check_positive
 from corebayes.models.compiled import Kernels
 from corebayes.models.compiled_special import log_sigmoid, log_sum, sigmoid
 from corebayes.models.family import Column, Constant, Family, Jet, Row
 from corebayes.models.negative_binomial import NegativeBinomialRegression, negative_binomial_jet
-from corebayes.models.numbers import LEARNED, check_known
+from corebayes.models.numbers import LEARNED
 from corebayes.models.poisson import PoissonRegression, log_jet, not_counts
 from corebayes.models.scale_prior import Beta
 from corebayes.models.special import sigmoid_pair, softplus
@@ -27,6 +26,7 @@ class ZeroCounts(Family):
     """Counts of a `base` family whose zeros have a share of their own."""
 
     mean_link = "log"
+    log_concave = False
 
     exposure: Column | None = field(default=None, repr=False)
 
@@ -41,10 +41,6 @@ class ZeroCounts(Family):
     def check_target(self, y: Array, lowest: float) -> tuple[NDArray[np.bool_], str]:
         return not_counts(y), "counts must be 0, 1, 2, …"
 
-    @property
-    def log_concave(self) -> bool:
-        return False
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NegativeBinomialZeros(ZeroCounts):
@@ -54,24 +50,12 @@ class NegativeBinomialZeros(ZeroCounts):
 
     dispersion: float = LEARNED
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_known(self.dispersion, "dispersion")
-
     @property
     def base(self) -> Family:
         base = NegativeBinomialRegression()
         # A number, a symbol or none yet: what a model checks when it is made has been checked.
         object.__setattr__(base, "dispersion", self.dispersion)
         return base
-
-
-def check_share(value: float | None, argument: str) -> None:
-    """Refuse anything but a number between 0 and 1."""
-    if value is not None:
-        check_positive(value, argument)
-        if value >= 1.0:
-            raise ValueError(f"{argument} must be between 0 and 1, got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,10 +68,6 @@ class ZeroInflated(ZeroCounts):
     """
 
     zero_inflation: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_share(self.zero_inflation, "zero_inflation")
 
     @property
     def learnable(self) -> tuple[Constant, ...]:

@@ -7,6 +7,7 @@ for statistics T of all rows (Gelman, Meng and Stern 1996); near 0 or 1 the mode
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,12 +20,54 @@ from corebayes.exact.opening import opened
 from corebayes.files.markup import notebook, plain_table
 from corebayes.models import LogisticRegression
 from corebayes.predict.known import known_of
-from corebayes.predict.picture import Bins, bins_of, plot_bins
-from corebayes.predict.replicates import Replicates, Sums, edges_of, quantiles
+from corebayes.predict.replicates import Replicates, ReplicateSums, edges_of, quantiles
 from corebayes.rows import Rows
 from corebayes.sample import sample
 from corebayes.scan.passes import Executor
 from corebayes.types import Array
+
+
+class Bins(NamedTuple):
+    """Where the bins are, and how high: the data, and the middle 90 % of the replicates."""
+
+    places: Array
+    data: Array
+    low: Array
+    high: Array
+    roots: bool
+    """Whether heights are roots of the shares: for counts, so that rare ones are seen."""
+
+    @property
+    def num_outside(self) -> int:
+        """Bins in which the data are outside of what is replicated."""
+        return int(np.count_nonzero((self.data < self.low) | (self.data > self.high)))
+
+
+def bins_of(edges: Array, shares: Array) -> Bins:
+    """The bins between the edges, and the open ones beyond them."""
+    counts = bool(np.all(edges == np.rint(edges - 0.5) + 0.5))
+    heights = np.sqrt(shares) if counts else shares
+    step = float(np.median(np.diff(edges))) if edges.size > 1 else 1.0
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    places = np.concatenate([[edges[0] - 0.5 * step], middle, [edges[-1] + 0.5 * step]])
+    low, high = np.quantile(heights[1:], [0.05, 0.95], axis=0)
+    return Bins(places, heights[0], low, high, counts)
+
+
+def plot_bins(bins: Bins, target_name: str, axes: Any = None) -> Any:
+    """By matplotlib, on these axes or new ones, which are returned."""
+    if axes is None:
+        pyplot: Any = importlib.import_module("matplotlib.pyplot")
+        _, axes = pyplot.subplots(figsize=(6.0, 3.6), layout="constrained")
+    axes.vlines(
+        bins.places, bins.low, bins.high, color="#56B4E9", linewidth=6.0, label="replicated, 90 %"
+    )
+    axes.plot(bins.places, bins.data, "o", color="#000000", markersize=4.0, label="data")
+    axes.set(xlabel=target_name, ylabel="√ share of rows" if bins.roots else "share of rows")
+    axes.set_ylim(bottom=0.0)
+    axes.legend(frameon=False)
+    return axes
+
 
 # Rows that tell where the targets lie.
 SPREAD_ROWS = 20_000
@@ -171,7 +214,7 @@ def check_rows(coreset: Coreset, rows: Rows, draws: Any, *, num_draws: int, seed
     some = (some > 0.0).astype(np.float64) if binary else some
     edges = edges_of(some)
     query = Replicates(known.predictive, edges, float(np.median(some)), binary, seed)
-    found: Sums = rows.ask(query)
+    found: ReplicateSums = rows.ask(query)
     return Check(
         statistics=tuple(_statistics(query, found)),
         num_rows=rows.num_rows - rows.num_left_out,
@@ -181,7 +224,7 @@ def check_rows(coreset: Coreset, rows: Rows, draws: Any, *, num_draws: int, seed
     )
 
 
-def _statistics(query: Replicates, found: Sums) -> list[Statistic]:
+def _statistics(query: Replicates, found: ReplicateSums) -> list[Statistic]:
     mean = found.total / found.weight
     named: dict[str, Array] = {"mean": query.middle + mean}
     if found.zeros.any():
@@ -204,7 +247,7 @@ def _compared(name: str, observed: float, replicated: Array) -> Statistic:
     return Statistic(name, float(observed), float(replicated.mean()), float(lower), float(upper), p)
 
 
-def _picture(edges: Array, found: Sums) -> dict[str, Array]:
+def _picture(edges: Array, found: ReplicateSums) -> dict[str, Array]:
     """Fewer bins than were counted, for people."""
     step = max(1, -(-(edges.size + 1) // SHOWN_BINS))
     starts = np.arange(0, edges.size + 1, step)

@@ -19,7 +19,7 @@ from corebayes.types import Array, Block, Indices
 NUM_BINS, MOST_WHOLE = 400, 100
 
 
-class Sums(NamedTuple):
+class ReplicateSums(NamedTuple):
     """Of one column for the data and S for the replicates, (1 + S,); the histogram (1 + S, B)."""
 
     weight: float
@@ -50,7 +50,7 @@ class Replicates:
     def block_rows(self) -> int:
         return rows_of_width(self.width)
 
-    def answer(self, block: Block, numbers: Indices) -> Sums:
+    def answer(self, block: Block, numbers: Indices) -> ReplicateSums:
         # A function of the rows alone, whoever reads them.
         rng = np.random.default_rng([self.seed, int(numbers[0]) if numbers.size else 0])
         observed = (block.y > 0.0).astype(np.float64) if self.binary else block.y
@@ -65,7 +65,7 @@ class Replicates:
         flat = bins + np.tile(starts, len(values))
         weights = np.repeat(counts, columns)
         histogram = np.bincount(flat, weights, minlength=number * columns)
-        return Sums(
+        return ReplicateSums(
             float(counts.sum()),
             counts @ apart,
             counts @ np.square(apart),
@@ -75,9 +75,9 @@ class Replicates:
             histogram.astype(np.float64).reshape(columns, number),
         )
 
-    def merge(self, first: Sums, second: Sums) -> Sums:
+    def merge(self, first: ReplicateSums, second: ReplicateSums) -> ReplicateSums:
         both: Any = zip(first, second, strict=True)
-        added = Sums(*(a + b for a, b in both))
+        added = ReplicateSums(*(a + b for a, b in both))
         return added._replace(
             lowest=np.minimum(first.lowest, second.lowest),
             highest=np.maximum(first.highest, second.highest),
@@ -94,7 +94,7 @@ def edges_of(y: Array) -> Array:
     return np.linspace(low - 0.1 * spread, high + 0.1 * spread, NUM_BINS - 1)
 
 
-def quantiles(sums: Sums, edges: Array, shares: Array) -> Array:
+def quantiles(sums: ReplicateSums, edges: Array, shares: Array) -> Array:
     """Quantiles of every data set from its histogram, (1 + S, shares): exact for whole numbers
     that each have a bin, else to a small part of a bin."""
     whole = bool(edges.size and np.all(np.rint(edges - 0.5) == edges - 0.5))

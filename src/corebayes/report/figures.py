@@ -12,7 +12,7 @@ from corebayes.report.curves import Curve
 from corebayes.report.draws import DrawnParameter
 from corebayes.report.findings import Sizes
 from corebayes.report.landscape import Landscape
-from corebayes.report.svg import Scale, number, spanning
+from corebayes.report.svg import AxisScale, number, spanning
 from corebayes.types import Array, Estimate
 
 SIZE = 420, 300
@@ -46,7 +46,7 @@ def _finite(curve: Curve) -> list[tuple[int, float]]:
     return [(size, kl) for size, kl in zip(*curve, strict=True) if 0.0 < kl < np.inf]
 
 
-def _curve(curve: Curve, x: Scale, y: Scale, css: str) -> list[str]:
+def _curve(curve: Curve, x: AxisScale, y: AxisScale, css: str) -> list[str]:
     marks: list[str] = []
     if points := _finite(curve):
         places, heights = np.array(points, float).T
@@ -57,7 +57,7 @@ def _curve(curve: Curve, x: Scale, y: Scale, css: str) -> list[str]:
     return marks + [svg.triangle(float(x(size)), TOP, f"disc {css}") for size in beyond]
 
 
-def _curve_name(curve: Curve, x: Scale, y: Scale, words: str, css: str) -> str:
+def _curve_name(curve: Curve, x: AxisScale, y: AxisScale, words: str, css: str) -> str:
     """On the side of the curve's middle where there is room."""
     points = _finite(curve)
     if not points:
@@ -72,7 +72,7 @@ def _curve_name(curve: Curve, x: Scale, y: Scale, words: str, css: str) -> str:
     return svg.text(place + offset, height + drop, words, css=css, anchor=anchor)
 
 
-def _certified(kl: Estimate, x: float, y: Scale) -> list[str]:
+def _certified(kl: Estimate, x: float, y: AxisScale) -> list[str]:
     error, height = 2.0 * kl.standard_error, float(y(kl.value))
     ends = np.array([max(kl.value - error, y.low), min(kl.value + error, y.high)])
     inside = x < RIGHT - 80
@@ -101,7 +101,7 @@ def marginal_figure(parameter: DrawnParameter, shares: Array | None, place: int)
         if exact is not None and np.ptp(exact) > 0.0:
             theirs = smooth_density(exact, grid)
         top = max(ours.max(), 0.0 if theirs is None else theirs.max())
-        upright = Scale(low=0.0, high=float(top), start=base, stop=26.0)
+        upright = AxisScale(low=0.0, high=float(top), start=base, stop=26.0)
         marks = [] if theirs is None else [svg.area(scale(grid), upright(theirs), base, "fill")]
         marks.append(svg.line(scale(grid), upright(ours), "line a"))
     mean, sd = parameter.summary["mean"], parameter.summary["sd"]
@@ -120,8 +120,8 @@ def marginal_figure(parameter: DrawnParameter, shares: Array | None, place: int)
 def weights_figure(coreset: Coreset) -> str:
     """All weights, largest first."""
     weights = np.sort(coreset.weights)[::-1]
-    x = Scale(low=0.5, high=weights.size + 0.5, start=LEFT, stop=RIGHT)
-    y = Scale(low=0.0, high=1.04 * float(weights[0]) or 1.0, start=BOTTOM, stop=TOP)
+    x = AxisScale(low=0.5, high=weights.size + 0.5, start=LEFT, stop=RIGHT)
+    y = AxisScale(low=0.0, high=1.04 * float(weights[0]) or 1.0, start=BOTTOM, stop=TOP)
     width = max(0.6, min(14.0, 0.7 * (RIGHT - LEFT) / weights.size))
     bars = svg.stems(x(np.arange(1, weights.size + 1)), y(weights), BOTTOM, "line a")
     marks = svg.vertical_axis(y, LEFT, RIGHT, "weight")
@@ -159,7 +159,7 @@ def cost_figure(bars: list[tuple[str, float, str]]) -> str:
     """Seconds of each step as bars on a logarithmic axis."""
     x = spanning([seconds for _, seconds, _ in bars], start=10.0, stop=RIGHT, log=True)
     # Bars begin at a decade below the shortest, since a logarithm has no zero.
-    x = Scale(low=x.low / 3.0, high=x.high, start=10.0, stop=RIGHT, log=True)
+    x = AxisScale(low=x.low / 3.0, high=x.high, start=10.0, stop=RIGHT, log=True)
     marks: list[str] = []
     for k, (words, seconds, css) in enumerate(bars):
         top, width = 34.0 * k + 18.0, float(x(seconds)) - 10.0

@@ -33,7 +33,7 @@ from corebayes.samplers.laplace import full_posterior
 from corebayes.samplers.pareto import pareto_k
 from corebayes.samplers.worth import worth
 from corebayes.types import Array
-from corebayes.watch.steps import Steps
+from corebayes.watch.progress import Steps
 
 # A build that took longer is not repeated for a figure.
 CHEAP_SECONDS = 30.0
@@ -51,7 +51,7 @@ class Sizes(NamedTuple):
     measured: bool
 
 
-class Measured(NamedTuple):
+class MeasuredOnRows(NamedTuple):
     """What only the rows can tell. `shares` are the importance weights of the draws, None where
     their tail is too heavy; `seconds` those of certifying."""
 
@@ -74,7 +74,7 @@ class Findings(NamedTuple):
     drawn: Drawn
     parameters: tuple[DrawnParameter, ...]
     sizes: Sizes | None
-    measured: Measured | None
+    measured: MeasuredOnRows | None
 
 
 def find_out(
@@ -108,7 +108,7 @@ def find_out(
     steps.begin("correcting the draws")
     ratios = log_ratios(coreset, data, drawn.flat)
     usable = certificate.reverse_kl is not None and pareto_k(ratios, 1.0) <= MAX_PARETO_K
-    measured = Measured(
+    measured = MeasuredOnRows(
         certificate=certificate,
         shares=importance_shares(ratios) if usable else None,
         cost=gradient_costs(coreset, data, drawn.flat.mean(axis=0)),

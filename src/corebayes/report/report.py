@@ -17,7 +17,7 @@ from corebayes.report.findings import Findings, find_out
 from corebayes.report.html import escape
 from corebayes.report.page import page
 from corebayes.scan.passes import Executor
-from corebayes.watch.steps import show_steps
+from corebayes.watch.progress import show_steps
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The sections of a report: distance, posterior, rows, sampler, cost; `lineage` has the last."""
+"""The sections of a report: distance, posterior, rows, sampler, cost; `page` has the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corebayes.data.units import COUNT
 from corebayes.report import figures
 from corebayes.report.cost import duration
 from corebayes.report.draws import NUM_TUNE, DrawnParameter
-from corebayes.report.findings import Findings, Measured
+from corebayes.report.findings import Findings, MeasuredOnRows
 from corebayes.report.html import MISSING, Markup, element, figure, section, table
 from corebayes.report.landscape import flat
 from corebayes.report.svg import number
@@ -46,7 +46,7 @@ def distance(findings: Findings) -> Markup:
     return section("distance", "How far from the full posterior", body)
 
 
-def _certificate(measured: Measured) -> Markup:
+def _certificate(measured: MeasuredOnRows) -> Markup:
     certificate = measured.certificate
     rows: list[tuple[str, str]] = []
     for label, kl in (
@@ -132,7 +132,7 @@ def _numbers(parameter: DrawnParameter) -> list[str]:
     return [parameter.name, *(cell.replace("-", "−") for cell in cells)]
 
 
-def chosen_rows(coreset: Coreset, measured: Measured | None) -> Markup:
+def chosen_rows(coreset: Coreset, measured: MeasuredOnRows | None) -> Markup:
     """The rows that were chosen, or the units, and their weights."""
     title = f"{coreset.noun.capitalize()} and weights"
     if coreset.size == 0:

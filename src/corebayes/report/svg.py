@@ -44,7 +44,7 @@ class Tick(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale:
+class AxisScale:
     """Maps [low, high] to [start, stop] in pixels, evenly in the number or in its logarithm."""
 
     low: float
@@ -108,7 +108,7 @@ class Scale:
 
 def spanning(
     values: Any, *, start: float, stop: float, log: bool = False, margin: float = 0.05
-) -> Scale:
+) -> AxisScale:
     """A scale that shows all these numbers, with some room at both ends."""
     values = np.asarray(values, dtype=np.float64)
     low, high = float(values.min()), float(values.max())
@@ -118,7 +118,7 @@ def spanning(
     else:
         room = (high - low) * margin or 0.5 * abs(low) or 0.5
         low, high = low - room, high + room
-    return Scale(low=low, high=high, start=start, stop=stop, log=log)
+    return AxisScale(low=low, high=high, start=start, stop=stop, log=log)
 
 
 def _label(value: float, decimals: int) -> str:
@@ -188,7 +188,7 @@ def text(x: float, y: float, words: str, *, css: str = "", anchor: str = "start"
     return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
-def horizontal_axis(scale: Scale, y: float, label: str = "", most: int = 5) -> list[str]:
+def horizontal_axis(scale: AxisScale, y: float, label: str = "", most: int = 5) -> list[str]:
     """A line with ticks below it."""
     marks = [path(f"M{scale.start:.1f} {y:.1f}H{scale.stop:.1f}", "axis")]
     for tick in scale.apart_ticks(most):
@@ -200,7 +200,7 @@ def horizontal_axis(scale: Scale, y: float, label: str = "", most: int = 5) -> l
     return marks
 
 
-def vertical_axis(scale: Scale, x: float, stop: float, label: str) -> list[str]:
+def vertical_axis(scale: AxisScale, x: float, stop: float, label: str) -> list[str]:
     """Grid lines with their numbers at the left, and what they mean above them."""
     marks = [text(2, 13, label)] if label else []
     for tick in scale.ticks():

@@ -28,7 +28,7 @@ LEAST_SHARE = 0.02
 NUM_CLUSTERS, DEGREES = (8, 24), 5.0
 
 
-class Proposal(NamedTuple):
+class CoverMixture(NamedTuple):
     """Parts and their shares."""
 
     parts: list[Part]
@@ -61,13 +61,13 @@ def parts_around(fit: Gaussian) -> list[Part]:
     return [Part(fit), Part(fit, max(DEGREES, float(fit.mean.size)))]
 
 
-def around_modes(modes: list[Mode]) -> Proposal:
+def around_modes(modes: list[Mode]) -> CoverMixture:
     shares = np.maximum(shares_of(modes), LEAST_SHARE)
     parts = [part for mode in modes for part in parts_around(mode.fit)]
-    return Proposal(parts, np.repeat(shares / shares.sum(), 2) / 2.0)
+    return CoverMixture(parts, np.repeat(shares / shares.sum(), 2) / 2.0)
 
 
-def tried(rng: Generator, posterior: Posterior, proposal: Proposal) -> Tried:
+def tried(rng: Generator, posterior: Posterior, proposal: CoverMixture) -> Tried:
     """Weighted draws of the proposal. Cost: M potentials for each."""
     counts = np.ceil(TRIED * proposal.shares).astype(int)
     draws = draw_parts(rng, proposal.parts, counts.tolist())
@@ -82,7 +82,7 @@ def tried(rng: Generator, posterior: Posterior, proposal: Proposal) -> Tried:
 
 def cover(
     rng: Generator, posterior: Posterior, modes: list[Mode], particles: Array | None
-) -> tuple[Proposal, Tried] | None:
+) -> tuple[CoverMixture, Tried] | None:
     """A proposal that covers π_w, and how it did; None where none does."""
     proposal = around_modes(modes)
     found = tried(rng, posterior, proposal)
@@ -92,7 +92,7 @@ def cover(
         clusters = around_clusters(rng, particles, number)
         parts = [*clusters.parts, *proposal.parts]
         shares = np.concatenate([0.8 * clusters.shares, 0.2 * proposal.shares])
-        proposal = Proposal(parts, shares / shares.sum())
+        proposal = CoverMixture(parts, shares / shares.sum())
         found = tried(rng, posterior, proposal)
         weights = np.exp(found.log_weights - found.log_weights.max())
         if found.efficiency > 0.0:
@@ -100,7 +100,7 @@ def cover(
     return (proposal, found) if found.covers else None
 
 
-def around_clusters(rng: Generator, particles: Array, number: int) -> Proposal:
+def around_clusters(rng: Generator, particles: Array, number: int) -> CoverMixture:
     """A Gaussian and a t around each of so many clusters (k-means, in units of deviations)."""
     scale = particles.std(axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
@@ -128,7 +128,7 @@ def around_clusters(rng: Generator, particles: Array, number: int) -> Proposal:
         parts.extend(parts_around(Gaussian(mine.mean(axis=0) * scale, factor)))
         shares.extend([len(mine) / len(points)] * 2)
     total = np.maximum(np.array(shares), LEAST_SHARE)
-    return Proposal(parts, total / total.sum())
+    return CoverMixture(parts, total / total.sum())
 
 
 def _spread_out(rng: Generator, points: Array, number: int) -> list[int]:

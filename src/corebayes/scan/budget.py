@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corebayes.data.arrays import row_bytes
-from corebayes.data.sizes import num_bytes, written
+from corebayes.data.limits import num_bytes, written
 from corebayes.data.table import Table
 from corebayes.scan.passes import BLOCK_VALUES, Query
 

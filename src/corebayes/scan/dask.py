@@ -65,7 +65,7 @@ class Dask:
         if self._data is None or self._data.content is not work.data:
             self._data = _Parcel(work.data, "the data")
         query = _Parcel((work.query, work.block_rows), "the query with its model")
-        crew = _Crew(self.client, query, self._data, self._suspects)
+        crew = _DaskCrew(self.client, query, self._data, self._suspects)
         tasks = _tasks(shards, crew.num_threads())
         size = len(tasks[0].shards)
         deadline = None if self.deadline is None else size * self.deadline
@@ -170,7 +170,7 @@ class _Parcel:
 
 
 @dataclass
-class _Crew:
+class _DaskCrew:
     """Tasks at the cluster, a few for each thread so that deadlines mean something."""
 
     client: Any

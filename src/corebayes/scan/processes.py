@@ -58,7 +58,7 @@ class Processes:
             raise ValueError(f"the number of workers must be at least 1, got {num_workers!r}")
         self.num_workers = num_workers
         self.deadline = checked_deadline(deadline)
-        self._crew = _Crew(num_workers)
+        self._crew = _ProcessCrew(num_workers)
         # Also when nobody closes it: at the end of the program, and when nobody holds it any more.
         self._finalizer = weakref.finalize(self, _end_all, self._crew.workers)
 
@@ -152,7 +152,7 @@ class _Worker:
 
 
 @dataclass
-class _Crew:
+class _ProcessCrew:
     """The workers that run, each with at most one shard."""
 
     num_workers: int

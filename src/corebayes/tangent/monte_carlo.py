@@ -9,6 +9,7 @@ exactly the ĝ of Algorithm 1 (Campbell and Beronov 2019). An element has S entr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -22,8 +23,8 @@ from corebayes.problem import Problem
 from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import Exact, is_conjugate
 from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.parts import squared_distances
 from corebayes.samplers.posterior import Posterior
-from corebayes.tangent.entropy import log_volume
 from corebayes.tangent.geometry import Geometry, LookCost
 from corebayes.types import (
     Array,
@@ -36,6 +37,39 @@ from corebayes.types import (
     Total,
     WeightedPoints,
 )
+
+
+def log_volume(draws: Array, modes: Sequence[Gaussian] = ()) -> float:
+    """The entropy less ½ d log 2πe; −∞ when there are too few draws. Cost: S·d² for each mode.
+
+    A Gaussian has the entropy ½ log |Σ|. Of two places far apart the covariance of all draws has
+    their distance, and a spurious mode would make a distribution seem the widest of all. There
+    H = Σ_k p_k (½ log |Σ_k| − log p_k), p_k the share of the draws that lie in place k. Errors of
+    p_k and Σ_k cancel to first order in the free energy near π, since the same draws are in both
+    of its terms.
+    """
+    if len(modes) < 2:
+        return _half_log_determinant(draws)
+    volumes = np.array([float(np.linalg.slogdet(fit.factor)[1]) for fit in modes])
+    distances = np.stack([squared_distances(fit, draws) for fit in modes])
+    nearest = np.argmin(distances + 2.0 * volumes[:, None], axis=0)
+    total = 0.0
+    for place, volume in enumerate(volumes):
+        mine = draws[nearest == place]
+        if len(mine) == 0:
+            continue
+        share = len(mine) / len(draws)
+        # Few draws have no covariance, but then their share is small.
+        own = _half_log_determinant(mine) if len(mine) > 4 * draws.shape[1] else volume
+        total += share * (own - np.log(share))
+    return total
+
+
+def _half_log_determinant(draws: Array) -> float:
+    covariance = np.atleast_2d(np.cov(draws, rowvar=False, bias=True))
+    sign, log_determinant = np.linalg.slogdet(covariance)
+    return 0.5 * float(log_determinant) if sign > 0.0 else -np.inf
+
 
 # A potential that moves by less than this share of its size only shows round-off.
 FLAT = 1e-13

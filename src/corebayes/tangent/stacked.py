@@ -40,7 +40,7 @@ from corebayes.types import (
 
 
 @dataclass(frozen=True)
-class Seen:
+class ModelView:
     """A model, and what it sees of the rows."""
 
     model: Model
@@ -155,7 +155,7 @@ def _masked(values: Array, mask: Array | None) -> Array:
     return values if mask is None else values * mask
 
 
-def _first_place(seen: Seen) -> Array | None:
+def _first_place(seen: ModelView) -> Array | None:
     """The heaviest mode that is known of a model that may have several."""
     if seen.problem is None or seen.model.log_concave or is_structured(seen.model):
         return None
@@ -167,7 +167,7 @@ def _first_place(seen: Seen) -> Array | None:
 class Stacked(Geometry):
     """The tangent spaces of several bound models, stacked; `build(..., models=[…])` makes it."""
 
-    models: Sequence[Seen]
+    models: Sequence[ModelView]
     size: int | None = None
     """Rows of the coreset, for the degree of the spaces."""
 

@@ -11,10 +11,102 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
 
 from corebayes.deadline import check_time
 from corebayes.types import Array, Indices
-from corebayes.weights.block_set import BlockSet
+from corebayes.weights.active_set import DEPENDENT
+
+
+class BlockSet:
+    """min_x ‖b − Σ_i x_i u_i‖² over unit vectors u_i, some pinned to x_i = 0.
+
+    With the Gram matrix UᵀU = LLᵀ a block enters by one triangular solve; a block Z leaves by being
+    pinned to zero, x − K_Z (K_ZZ)⁻¹ x_Z with K = (UᵀU)⁻¹, its columns by two triangular solves,
+    and the factor is made again only when many are pinned.
+
+    Cost: M²·k flops for k vectors to enter or to be pinned, M² for a solution; all but the last
+    as products of matrices. Memory: M² numbers, twice while a block enters.
+    """
+
+    def __init__(self) -> None:
+        self._lower: Array = np.empty((0, 0), order="F")
+        self._cross: Array = np.empty(0)
+        self.unpin()
+
+    def __len__(self) -> int:
+        return self._cross.size
+
+    @property
+    def pinned(self) -> Indices:
+        return self._pinned
+
+    def enter(self, products: Array, gram: Array, cross: Array) -> Indices:
+        """Let a block enter, given ⟨u_new, u_i⟩ (k, M), ⟨u_new, u_new'⟩ and ⟨u_new, b⟩.
+
+        Gives the positions in the block of those that did: of vectors that depend on others some
+        stay outside. Pins are gone.
+        """
+        size = len(self)
+        beside = np.empty((cross.size, 0))
+        if size:
+            beside = solve_triangular(self._lower, products.T, lower=True, check_finite=False).T
+        height = gram - beside @ beside.T
+        taken, corner = _independent(height)
+        grown = np.zeros((size + taken.size, size + taken.size), order="F")
+        grown[:size, :size] = self._lower
+        grown[size:, :size] = beside[taken]
+        grown[size:, size:] = corner
+        self._lower = grown
+        self._cross = np.concatenate([self._cross, cross[taken]])
+        self.unpin()
+        return taken
+
+    def refill(self, gram: Array, cross: Array) -> Indices:
+        """Exactly these vectors, but for those that depend on others to the last digits.
+
+        Gives the positions of those inside. Cost: M³/3 flops.
+        """
+        taken, lower = _independent(gram)
+        self._lower, self._cross = np.asfortranarray(lower), cross[taken]
+        self.unpin()
+        return taken
+
+    def pin(self, positions: Indices) -> None:
+        """From now on x is zero at these positions, too."""
+        units = np.zeros((len(self), positions.size), order="F")
+        units[positions, np.arange(positions.size)] = 1.0
+        columns = cho_solve((self._lower, True), units, overwrite_b=True, check_finite=False)
+        self._pinned = np.concatenate([self._pinned, positions])
+        self._columns = np.hstack([self._columns, columns])
+
+    def solve(self) -> Array:
+        """The x of the least squares."""
+        if self._free is None:
+            self._free = cho_solve((self._lower, True), self._cross, check_finite=False)
+        if self._pinned.size == 0:
+            return self._free.copy()
+        heights = self._columns[self._pinned]
+        solution = self._free - self._columns @ np.linalg.solve(heights, self._free[self._pinned])
+        solution[self._pinned] = 0.0
+        return solution
+
+    def unpin(self) -> None:
+        """No vector is pinned."""
+        self._pinned: Indices = np.empty(0, dtype=np.int64)
+        self._columns: Array = np.empty((len(self), 0))
+        self._free: Array | None = None
+
+
+def _independent(height: Array) -> tuple[Indices, Array]:
+    """Positions whose vectors do not depend on others, and the factor of their block."""
+    root, failed = lapack.dpotrf(height, lower=1, clean=1)
+    if not failed and np.diag(root).min(initial=1.0) ** 2 > DEPENDENT:
+        return np.arange(len(height)), root
+    _, pivots, rank, _ = lapack.dpstrf(height, tol=DEPENDENT, lower=1)
+    taken = np.sort(pivots[:rank] - 1).astype(np.int64)
+    return taken, cholesky(height[np.ix_(taken, taken)], lower=True, check_finite=False)
+
 
 # One vector enters for every so many there are: larger blocks compete with themselves.
 SHARE = 16

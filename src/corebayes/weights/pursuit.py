@@ -158,7 +158,7 @@ def orthogonal_pursuit(
     are kept. With many, `block_pursuit`: it ends when ½ ‖b − Σ w_i g_i‖² is `enough`, or what no
     certificate sees.
     """
-    vectors = Pool.of(space, space.embed(pool), total)
+    vectors = UnitVectors.of(space, space.embed(pool), total)
     largest = int(np.ceil(overshoot * max(sizes)))
     if largest > ONE_BY_ONE:
         choices, gram, end = _in_blocks(vectors, sizes, largest, enough or NOTHING_LEFT)
@@ -176,7 +176,7 @@ def orthogonal_pursuit(
 
 
 @dataclass(frozen=True)
-class Pool:
+class UnitVectors:
     """The unit vectors u_n = g_n/‖g_n‖ of some rows, and the total to be matched."""
 
     space: TangentSpace
@@ -187,7 +187,7 @@ class Pool:
     """⟨u_n, b⟩; −∞ for a row whose potential is constant."""
 
     @classmethod
-    def of(cls, space: TangentSpace, vectors: Any, total: Array) -> Pool:
+    def of(cls, space: TangentSpace, vectors: Any, total: Array) -> UnitVectors:
         squared_norms = space.squared_norms(vectors)
         alive = squared_norms > 0.0
         norms = np.sqrt(np.where(alive, squared_norms, 1.0))
@@ -221,7 +221,7 @@ class RememberedPool:
     """A pool that keeps the inner products of all its n rows with those that were ever taken, as
     long as they fit: n·M flops for the slopes, whatever an element of the space costs."""
 
-    def __init__(self, pool: Pool):
+    def __init__(self, pool: UnitVectors):
         self._pool = pool
         self.cross = pool.cross
         self._columns = np.empty((pool.cross.size, 0), order="F")
@@ -271,7 +271,7 @@ class Path(NamedTuple):
     end: Choice
 
 
-def _one_by_one(vectors: Pool, sizes: Sequence[int], largest: int) -> Path:
+def _one_by_one(vectors: UnitVectors, sizes: Sequence[int], largest: int) -> Path:
     pursuit = Pursuit(lambda number: vectors.gram(None, np.array([number]))[:, 0], vectors.cross)
     choices = {size: Choice(pursuit.taken, pursuit.values) for size in sizes}
     # Points may leave, so more enter than stay; this many bounds the work.
@@ -283,7 +283,7 @@ def _one_by_one(vectors: Pool, sizes: Sequence[int], largest: int) -> Path:
     return Path(choices, pursuit.gram(), Choice(pursuit.taken, pursuit.values))
 
 
-def _in_blocks(vectors: Pool, sizes: Sequence[int], largest: int, left: float) -> Path:
+def _in_blocks(vectors: UnitVectors, sizes: Sequence[int], largest: int, left: float) -> Path:
     """Until ½ ‖b − Σ x_i u_i‖² is what may be left, or is seen to stay."""
     pursuit = BlockPursuit(RememberedPool(vectors), PRECISION * _largest_of(vectors.cross))
     choices = {size: Choice(*pursuit.reached[:2]) for size in sizes}
@@ -320,7 +320,7 @@ def _gain(choice: Choice, cross: Array) -> float:
     return float(choice.weights @ cross[choice.taken])
 
 
-def _refined(vectors: Pool, choice: Choice) -> Choice:
+def _refined(vectors: UnitVectors, choice: Choice) -> Choice:
     """The choice with weights of the vectors themselves, to full precision.
 
     Inner products lose half of the digits; what is missing, computed from the vectors, gives

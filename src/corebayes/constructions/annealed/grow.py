@@ -55,6 +55,7 @@ class Grow(NamedTuple):
     grown: Look
     """The coreset that grows, as seen on its ground."""
     ground: Ground
+    pilot: Look
     far: tuple[int, ...]
     """Sizes whose coresets stay far from the posterior."""
     idle: int = 0
@@ -70,14 +71,16 @@ class Arrived(NamedTuple):
 
     goal: Goal
     answers: tuple[Look, ...]
-    pilot: Look | None
+    pilot: Look
+    grown: bool = False
+    """From nothing, and not selected around the pilot."""
 
     @property
     def points(self) -> WeightedPoints:
         return self.goal.shown(self.answers[-1].points)
 
 
-def begin(view: View, goal: Goal, answers: tuple[Look, ...]) -> Grow | None:
+def begin(view: View, goal: Goal, answers: tuple[Look, ...], pilot: Look) -> Grow | None:
     """A coreset of nothing, where growing one can pay."""
     cost, problem = view.cost, view.problem
     on_all = cost.passes == 0.0 or not view.has_unseen
@@ -98,7 +101,7 @@ def begin(view: View, goal: Goal, answers: tuple[Look, ...]) -> Grow | None:
         numbers = pool.indices
         view = view.over(pool.scaled(problem.data.total_count / pool.weights.sum()))
     grown = view.look(problem.no_points(), answers[-1])
-    return Grow(goal, answers, grown, Ground(view.problem, numbers), far)
+    return Grow(goal, answers, grown, Ground(view.problem, numbers), pilot, far)
 
 
 def step(view: View, state: Grow, tolerance: float) -> tuple[Grow | Arrived, Info]:
@@ -109,8 +112,8 @@ def step(view: View, state: Grow, tolerance: float) -> tuple[Grow | Arrived, Inf
     answers = _better(view, state, grown, idle)
     if not ended:
         state = state._replace(grown=grown, idle=idle, answers=answers)
-        return state, view.info(state.goal, answers[-1])
-    arrived = Arrived(state.goal, answers, None)
+        return state, view.info(state.goal, answers[-1], state.pilot)
+    arrived = Arrived(state.goal, answers, state.pilot, grown=True)
     return arrived, last_info(view, arrived, tolerance)
 
 
@@ -143,7 +146,7 @@ def _better(view: View, state: Grow, grown: Look, idle: int) -> tuple[Look, ...]
 
 def last_info(view: View, state: Arrived, tolerance: float) -> Info:
     look, largest = state.answers[-1], state.goal.sizes[-1]
-    kl = kl_of(view, look, tolerance)
+    kl = kl_of(view, look, state.pilot, tolerance)
     if look.half_variance <= tolerance:
         found = f"{look.points.size} {noun_of(view.problem.data.template)}"
         return Info(kl, f"{found} match all that is seen; more would not lower KL")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.special import logsumexp
 
@@ -15,49 +13,53 @@ from corebayes.samplers.mode_search import Mode
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.resampling import MAX_PARETO_K
 from corebayes.scan.heights import Heights
-from corebayes.tangent.default import affordable_cubes
-from corebayes.tangent.geometry import element_of, half_square
+from corebayes.tangent.geometry import NEAR
 from corebayes.tangent.hermite import UNSEEN, HermiteSpace
 from corebayes.types import Array, Estimate, WeightedPoints
 
-# Draws, enough to know KL to a fifth or so; and rows up to which they cost next to nothing.
-MEASURED, FEW_ROWS = 400, 20_000
+# Draws, enough to know KL to a fifth or so; and rows up to which more of them cost next to nothing.
+ENOUGH, MEASURED, FEW_ROWS = 40, 400, 20_000
 # Nats of the next degree that are worth a pass.
-NOTABLE = 1e-3
+NOTABLE = 2e-5
 
 
-def kl_of(view: View, look: Look, tolerance: float) -> Estimate:
+def kl_of(view: View, look: Look, pilot: Look, tolerance: float) -> Estimate:
     """What the space sees of KL, and what is left beyond it where that may be more.
 
     Polynomials of a degree that is matched say nothing of the next. Where few rows are all there
     are, that is measured; where many are, it is an estimate for rows that are unlike each other,
-    which is too much for the rows of rare levels: there the next degree is summed over all rows.
-    Cost: 400·N potentials of few rows, or N·d³ flops where the estimate is notable.
+    which is too much for the rows of rare levels: where it counts, it is measured as well.
+    Cost: 400·N potentials of few rows, 40·N where the estimate is notable.
     """
-    seen, space = view.kl(look), look.space
-    if not isinstance(space, HermiteSpace):
+    seen, space = view.kl(look, pilot), look.space
+    if not isinstance(space, HermiteSpace) or look.half_variance > NEAR:
         return seen
     if space.order < UNSEEN:
         beyond = space.beyond(look.points)
-        notable = beyond > max(NOTABLE, 0.5 * seen.value) and affordable_cubes(view.problem)
-        return _with_next_degree(view, look, space, seen.value - beyond) if notable else seen
+        if beyond > max(NOTABLE, 0.5 * seen.value):
+            return Estimate(_measured(view, look, space, ENOUGH) or seen.value, 0.0)
+        return seen
     if look.half_variance > tolerance or view.problem.data.num_rows > FEW_ROWS:
         return seen
-    posterior = Posterior(view.problem.model, look.points.rows, look.points.weights)
+    found = _measured(view, look, space, MEASURED, tails=True)
+    return seen if found is None else seen._replace(value=max(seen.value, found))
+
+
+def _measured(
+    view: View, look: Look, space: HermiteSpace, number: int, *, tails: bool = False
+) -> float | None:
+    """At draws of the Gaussian that π_w is taken for, or, where its `tails` count, of a wider one
+    weighted by π_w; None where that does not cover it."""
     # Of its own random numbers: what is built does not depend on what is said of it.
-    drawn = weighted_draws(np.random.default_rng(0), posterior, [Mode(space.gaussian, 0.0)])
+    rng = np.random.default_rng(0)
+    if not tails:
+        draws = space.gaussian.draw(rng, number)
+        return kl_at(view, look.points, space.location, draws, np.ones(number))
+    posterior = Posterior(view.problem.model, look.points.rows, look.points.weights)
+    drawn = weighted_draws(rng, posterior, [Mode(space.gaussian, 0.0)])
     if drawn.weights is None or drawn.pareto_k > MAX_PARETO_K:
-        return seen
-    found = kl_at(view, look.points, space.location, drawn.flat, drawn.weights.ravel())
-    return seen._replace(value=max(seen.value, found))
-
-
-def _with_next_degree(view: View, look: Look, space: HermiteSpace, seen: float) -> Estimate:
-    """KL that is seen, and half of the square of what is missing in the next degree."""
-    finer = replace(space, order=space.order + 1)
-    total = view.geometry().total(view.problem, finer)
-    missing = half_square(total.element - element_of(finer, look.points))
-    return Estimate(seen + max(missing - look.half_variance, 0.0), 0.0)
+        return None
+    return kl_at(view, look.points, space.location, drawn.flat, drawn.weights.ravel())
 
 
 def weighted_draws(rng: np.random.Generator, posterior: Posterior, modes: list[Mode]) -> Draws:

@@ -83,10 +83,10 @@ def step(view: View, state: Polish, polisher: Polisher) -> tuple[Polish | Grow |
     best = improved(view, view, state.look, best, size, polisher, scan=last)
     answers = (*state.answers, best)
     if not last:
-        return state._replace(look=best, answers=answers), view.info(goal, best)
-    growing = grow.begin(view, goal, answers)
+        return state._replace(look=best, answers=answers), view.info(goal, best, state.pilot)
+    growing = grow.begin(view, goal, answers, state.pilot)
     if growing is not None:
-        return growing, view.info(goal, best)
+        return growing, view.info(goal, best, state.pilot)
     arrived = Arrived(goal, answers, state.pilot)
     return arrived, grow.last_info(view, arrived, polisher.tolerance)
 
@@ -99,8 +99,10 @@ def enlarge(view: View, state: Arrived, polisher: Polisher) -> tuple[Polish | Gr
         size, chosen = num_rows, _all_rows(view)
     else:
         (chosen,) = view.select(look, [size])
-    larger = Polish(state.goal._replace(sizes=(size,)), look, state.pilot or look, (chosen,))
-    return step(replace(view, size=size), larger, polisher)
+    goal = state.goal._replace(sizes=(size,), scanned=view.problem.rows_scanned)
+    larger = Polish(goal, look, state.pilot, (chosen,))
+    most = view.most_scanned + goal.scanned - state.goal.scanned
+    return step(replace(view, size=size, most_scanned=most), larger, polisher)
 
 
 def _larger(size: int, nats: float) -> int:
@@ -121,14 +123,20 @@ def improved(
     Looks start from the one that is `near`. The `judge` says what the totals are: the problem
     itself or its rehearsal.
     """
+    all_rows = best.points.size == view.problem.data.num_rows
     for _ in range(polisher.rounds):
         before = best.half_variance
+        if all_rows and before <= polisher.tolerance:
+            # Their M² inner products would be those of all rows.
+            break
         best = judge.polished(best, _steps(judge, before, polisher))
         now = best.half_variance
         if now <= (ENOUGH if view.has_unseen else polisher.tolerance):
             break
         if now <= STILL_FALLING * before:
             continue
+        if judge.passes_left < 2.0:
+            break
         (again,) = view.select(best, [size], scan=scan)
         if best.promise(again) > WORTH_A_LOOK * now:
             break

@@ -72,7 +72,8 @@ class Settle(NamedTuple):
 
     goal: Goal
     answers: tuple[Look, ...]
-    pilot: Look | None
+    pilot: Look
+    grown: bool
     settled: int = 0
     warning: str | None = None
 
@@ -91,7 +92,7 @@ def settling(view: View, state: AnyState, info: Info) -> tuple[AnyState | Settle
     """The state, or, where every size has an answer, one that looks for modes of their own."""
     if not (isinstance(state, Arrived) and may_stray(view)):
         return state, info
-    return Settle(state.goal, state.answers, state.pilot), Info(None)
+    return Settle(state.goal, state.answers, state.pilot, state.grown), Info(None)
 
 
 def step(view: View, state: Settle, polisher: Polisher) -> tuple[Settle | Arrived, Info]:
@@ -105,8 +106,8 @@ def step(view: View, state: Settle, polisher: Polisher) -> tuple[Settle | Arrive
     answers = (*state.answers[:number], answer, *state.answers[number + 1 :])
     state = state._replace(answers=answers, settled=number + 1, warning=warning)
     if state.settled < len(answers):
-        return state, view.info(state.goal, answers[-1])
-    arrived = Arrived(state.goal, answers, state.pilot)
+        return state, view.info(state.goal, answers[-1], state.pilot)
+    arrived = Arrived(state.goal, answers, state.pilot, state.grown)
     info = grow.last_info(view, arrived, polisher.tolerance)
     if warning is None and info.kl is not None and info.kl.value > FAR:
         warning = _far_words(info.kl.value, "by what the build itself can see of it")
@@ -200,7 +201,7 @@ def _distance(view: View, points: WeightedPoints, around: Around) -> float:
 def _again(view: View, state: Settle, answer: Look, size: int, polisher: Polisher) -> Look:
     """Points selected with all that is watched now, around the pilot or around π_w."""
     best = view.look(answer.points, answer)
-    if state.pilot is not None:
+    if not state.grown:
         pilot = view.look(state.pilot.points, state.pilot)
         (chosen,) = view.select(pilot, [size], scan=False)
         other = view.look(chosen, pilot)

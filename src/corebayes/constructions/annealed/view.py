@@ -12,9 +12,10 @@ from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.construction import Info, no_direction
 from corebayes.problem import Problem
 from corebayes.scan.query import BestRows
+from corebayes.tangent.closed_form import ClosedForm
 from corebayes.tangent.default import default_geometry
 from corebayes.tangent.gaussian import gaussian_kl
-from corebayes.tangent.geometry import Geometry, LookCost, Moments, subsample
+from corebayes.tangent.geometry import NEAR, Geometry, LookCost, Moments, subsample
 from corebayes.tangent.hermite import Hermite, HermiteSpace
 from corebayes.types import Array, Estimate, Indices, Rng, WeightedPoints
 from corebayes.weights.natural_gradient import NaturalGradient
@@ -42,6 +43,8 @@ class Goal(NamedTuple):
     """Whether the size may grow, since none was asked for."""
     geometry: Geometry | None = None
     """How covariances are known, once that is decided on the way."""
+    scanned: int = 0
+    """Rows that passes had gone over before this size was begun."""
 
     def shown(self, points: WeightedPoints) -> WeightedPoints:
         """All points; of a pilot with more rows than were asked for those of largest weight, which
@@ -67,10 +70,17 @@ class View:
     """Rows of a subsampled total, in units of βN."""
     left: float = NOTHING_LEFT
     """Nats at which a pursuit of many points is over."""
+    most_scanned: float = np.inf
+    """Rows that passes may have gone over before another is only made where there is no answer."""
 
     def over(self, rows: WeightedPoints) -> View:
         """The same model on these rows alone, each counted as often as its weight says."""
-        return replace(self, problem=self.problem.of_points(rows))
+        return replace(self, problem=self.problem.of_points(rows), most_scanned=np.inf)
+
+    @property
+    def passes_left(self) -> float:
+        """Passes that may still be made in search of something better."""
+        return (self.most_scanned - self.problem.rows_scanned) / self.problem.data.num_rows
 
     def geometry(self, *, exact_draws: bool = True) -> Geometry:
         return self.given or default_geometry(self.problem, self.size, exact_draws=exact_draws)
@@ -128,7 +138,9 @@ class View:
             seen = view.look(look.points.at(weights), look)
             return seen.moments(), seen
 
-        weights, seen = steps.descend(look_at, look.points.weights, (look.moments(), look))
+        weights, seen = steps.descend(
+            look_at, look.points.weights, (look.moments(), look), most_looks=self.passes_left
+        )
         if np.all(weights > 0.0):
             return seen
         return Look.of(seen.points.positive(), seen.space, seen.total)
@@ -191,15 +203,21 @@ class View:
         fresh = self.problem.points(np.setdiff1d(numbers, points.indices))
         return points.append(fresh.at(fresh.rows.multiplicity()).positive())
 
-    def kl(self, look: Look) -> Estimate:
-        kl = self.geometry().kl(self.problem, look.space, look.residual())
+    def kl(self, look: Look, pilot: Look | None = None) -> Estimate:
+        """To second order; far from π, where that is orders too high, the free energy above that
+        of a pilot which is close to π."""
+        geometry = self.geometry()
+        kl = geometry.kl(self.problem, look.space, look.residual())
         if isinstance(look.space, HermiteSpace):
-            return Estimate(kl.value + look.space.beyond(look.points), kl.standard_error)
-        return kl
+            kl = Estimate(kl.value + look.space.beyond(look.points), kl.standard_error)
+        if pilot is None or kl.value <= NEAR or isinstance(geometry, ClosedForm):
+            return kl
+        higher = look.level.energy - pilot.level.energy
+        return kl._replace(value=higher) if 0.0 < higher < np.inf else kl
 
-    def info(self, goal: Goal, look: Look) -> Info:
+    def info(self, goal: Goal, look: Look, pilot: Look | None = None) -> Info:
         """On the way; a pilot, which may be all rows, is no answer where the size is open."""
-        return Info(None if goal.open else self.kl(look))
+        return Info(None if goal.open else self.kl(look, pilot))
 
 
 def _first_place(problem: Problem) -> Array | None:
