@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import corebayes as cb
@@ -164,7 +165,8 @@ class TestEstimates:
 
     def test_all_rows_are_at_distance_zero(self) -> None:
         model, data = linear()
-        everything = weighted(model, data, np.arange(data.num_rows), 1.0)
+        # But for a last digit, so that it is measured.
+        everything = weighted(model, data, np.arange(data.num_rows), 1.0 + 1e-14)
         for coreset in (everything, hidden(everything)):
             certificate = certify(coreset, data)
             assert certificate.certified
@@ -613,3 +615,15 @@ def test_sums_of_which_rounding_leaves_nothing_are_no_perfect_match():
     with pytest.raises(LostDigitsError, match="lost in rounding"):
         log_ratios_at(heavy, rows, anchor, draws)
     assert not cb.certify(heavy, rows).certified
+
+
+def test_all_rows_as_often_as_they_count_are_the_posterior_itself():
+    """As many levels as rows: chains of such a noise may disagree, and the distance is zero."""
+    rng = np.random.default_rng(0)
+    frame = pa.table({"y": rng.normal(10.0, 3.0, 30), "g": [f"g{k}" for k in range(30)]})
+    model, data = cb.from_formula("y ~ g", frame, family="gaussian")
+    coreset = cb.build(model, data, size=30, progress=False)
+    found = cb.certify(coreset, frame)
+    assert found.certified and found.reverse_kl == (0.0, 0.0) and found.num_draws == 0
+    heavier = replace(coreset, weights=1.5 * coreset.weights)
+    assert cb.certify(heavier, frame, draws=100).reverse_kl != (0.0, 0.0)

@@ -260,20 +260,26 @@ class Hermite(Geometry):
         *,
         enough: float,
         most_steps: int,
+        near: float = 0.0,
+        most_looks: float = np.inf,
     ) -> tuple[HermiteSpace, Total]:
         """Towards the Gaussian closest to a posterior, until so few nats are left, and its total.
 
         Newton's steps, each shortened until KL falls: whole ones go back and forth where a
         posterior is as wide as its prior on one side and narrow on the other (separated classes).
+        So many nats as are `near` will do where a step no longer halves them.
         """
         space, total = self._within_sight(model, fit, ask)
-        share = 1.0
+        share, last, looks = 1.0, np.inf, 0
         for _ in range(most_steps):
             misfit = space.newton(total)[1]
-            if misfit <= enough:
+            if misfit <= (near if misfit > 0.5 * last else enough):
                 break
-            energy = space.free_energy(total)
+            energy, last = space.free_energy(total), misfit
             for _ in range(SHORTER_STEPS):
+                looks += 1
+                if looks > most_looks:
+                    return space, total
                 nearer = self.at(model, space.newton(total, share)[0])
                 answer = ask(nearer)
                 # So close that the last digits of the energy say nothing, whole steps get closer.

@@ -38,6 +38,8 @@ SURELY = 0.1
 NEAR_ENOUGH = 1.0
 # Looks at most: more would be no better than a march.
 MOST_LOOKS = 10
+# Passes on the way to a mode at most.
+MOST_PASSES_TO_MODE = 120
 # A step that leaves more than this share of the way will not settle.
 SLOWEST = 0.7
 # The squared distance to the mode, in standard deviations, from where the mean is in sight.
@@ -77,8 +79,12 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
         # A wide prior on what the subsample does not show: safe steps to the mode come first.
         start = rough.space(view.rng, problem, points).location
         ask = Remembered(problem.ask)
-        fit = asked_posterior(problem.model, ask, start=start, tolerance=AT_THE_MODE)
-        settled = _descended(problem, rough, fit)
+        # Each takes a pass for the length and one for the derivatives; half is for what follows.
+        steps = max(int(min(view.passes_left, MOST_PASSES_TO_MODE) / 4.0), 1)
+        fit = asked_posterior(
+            problem.model, ask, start=start, tolerance=AT_THE_MODE, max_steps=steps
+        )
+        settled = _descended(view, rough, fit)
     if settled is None:
         return None
     space, total, nearer = settled
@@ -118,13 +124,22 @@ def _settled(
 
 
 def _descended(
-    problem: Problem, rough: Hermite, fit: Gaussian
+    view: View, rough: Hermite, fit: Gaussian
 ) -> tuple[HermiteSpace, Total, Gaussian] | None:
     """As `_settled`, by steps that are shortened until KL falls: slower, and safe.
 
     Where a posterior is as wide as its prior in some direction, one nat of the way is near enough.
     """
+    problem = view.problem
     ask, start = partial(rough.total, problem), rough.space_at(problem, fit)
-    space, total = rough.descend(start.model, fit, ask, enough=SETTLED, most_steps=MOST_LOOKS)
+    space, total = rough.descend(
+        start.model,
+        fit,
+        ask,
+        enough=SETTLED,
+        near=NEAR_ENOUGH,
+        most_steps=MOST_LOOKS,
+        most_looks=view.passes_left,
+    )
     nearer, misfit = space.newton(total)
     return (space, total, nearer) if misfit <= NEAR_ENOUGH else None
