@@ -21,7 +21,7 @@ from corebayes.certify.covering import one_mode, several_modes
 from corebayes.certify.evidence import Chains, Evidence, LostDigitsError, Ratios
 from corebayes.certify.kl import Measured, measure_kl
 from corebayes.certify.marginals import Marginals, marginals
-from corebayes.certify.same_data import check_same_data
+from corebayes.certify.same_data import check_same_data, has_every_row
 from corebayes.certify.steps import certificate_of_steps
 from corebayes.coreset import Coreset, GroupCoreset, check_coreset
 from corebayes.formula.rows import as_built
@@ -135,7 +135,7 @@ def _measured_with(
     coreset: Coreset, rows: Rows, *, draws: int, seed: int, tol: float, sampler: Sampler | None
 ) -> Certificate:
     model = coreset.model
-    if sampler is None and _is_everything(coreset, rows):
+    if sampler is None and has_every_row(coreset, rows):
         return _known(coreset, 0.0, 0.0, tol)
     if sampler is None and is_conjugate(model):
         return _known(coreset, *exact_kl(model, coreset, rows), tol)
@@ -192,15 +192,6 @@ def _of_nuts(rng: Rng, coreset: Coreset, rows: Rows, draws: int, tol: float) -> 
             return found
     drawn = _drawn(rng, coreset, draws)
     return _of_draws(coreset, rows, drawn, tol, numbers, looks=sum(ends))
-
-
-def _is_everything(coreset: Coreset, rows: Rows) -> bool:
-    """Whether it has every row as often as it counts: π_w is π, however hard that is to draw."""
-    if coreset.size < rows.num_rows - rows.num_left_out or isinstance(coreset, GroupCoreset):
-        return False
-    if not np.array_equal(np.sort(coreset.indices), np.unique(coreset.indices)):
-        return False
-    return np.array_equal(rows.take(coreset.indices).multiplicity(), coreset.weights)
 
 
 def _known(coreset: Coreset, reverse: float, forward: float, tol: float) -> Certificate:

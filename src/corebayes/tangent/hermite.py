@@ -175,6 +175,13 @@ class HermiteSpace(RidgeAlgebra):
         misfit = 0.5 * gradient @ step + 0.25 * np.sum(np.square(precision - np.eye(dim)))
         return nearer, float(misfit)
 
+    def cut(self, total: Total, order: int) -> tuple[HermiteSpace, Total]:
+        """The space without degrees beyond `order`, and a total there."""
+        if self.order <= order:
+            return self, total
+        lower = replace(self, order=order)
+        return lower, total._replace(element=total.element[: lower.num_numbers])
+
     def slopes_and_curvature(self, element: Array) -> tuple[Array, Array]:
         """Σ c_1 β and Σ c_2 ββᵀ of an element: mean gradient and Hessian, in units of L."""
         slopes, curvature = self._split(element)[:2]

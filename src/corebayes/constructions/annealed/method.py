@@ -36,11 +36,12 @@ State = march.March | choose.Choose | polish.Polish | grow.Grow | stray.Settle |
 class AnnealedSparseVI(Construction):
     """Pursuit along a path of temperatures, then around the posterior.
 
-    Cost: as a rule two to nine passes whatever N is, more where a posterior is nearly as wide as
-    its prior in some direction (separated classes; `build` keeps levels of few rows out of sight,
-    see `build.rest`) and with fewer points than parameters, but no more than 30, and one to four
-    for each further size of a path; of fewer than 100,000 rows, whose passes take no time, as many
-    as help. For each pursuit M·(M + d) flops a row of the pool.
+    Cost: one pass where a subsample can stand for all rows (a GLM of up to 20 parameters, hundreds
+    of thousands of rows; see `surrogate`), else as a rule two to nine whatever N is, more where a
+    posterior is nearly as wide as its prior in some direction (separated classes; `build` keeps
+    levels of few rows out of sight, see `build.rest`) and with fewer points than parameters, but no
+    more than 30, and one to four for each further size of a path; of fewer than 100,000 rows, whose
+    passes take no time, as many as help. For each pursuit M·(M + d) flops a row of the pool.
     """
 
     style = Style("#0072B2", "o")
@@ -69,7 +70,7 @@ class AnnealedSparseVI(Construction):
 
     def passes(self, size: int | None) -> tuple[float, float]:
         """Of a size that was asked for; an open one takes a few more each time it grows."""
-        return (2.0, MOST_PASSES if size is not None else float("inf"))
+        return (1.0, MOST_PASSES if size is not None else float("inf"))
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         if isinstance(self.geometry, Pinned):
