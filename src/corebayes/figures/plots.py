@@ -143,10 +143,10 @@ def two_ticks(low: float, high: float) -> list[float]:
     """Two round numbers between the limits, far enough apart for their labels not to meet."""
     ticker: Any = importlib.import_module("matplotlib.ticker")
     inside = [0.5 * (low + high)]
-    for number in (4, 8):
+    for number in (4, 8, 12):
         round_numbers = ticker.MaxNLocator(nbins=number).tick_values(low, high)
         inside = [float(tick) for tick in round_numbers if low <= tick <= high]
-        if inside[-1] - inside[0] >= 0.5 * (high - low):
+        if inside[-1] - inside[0] >= 0.65 * (high - low):
             break
     return [inside[0], inside[-1]]
 
