@@ -73,7 +73,7 @@ class RowsOfCoreset(NamedTuple):
 
 
 def of_all_rows(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the options of `Named` in the place of its first argument, an `AllRows`.
+    """The command with the options of `Named` instead of its first argument, a `RowsOfCoreset`.
 
     Typer reads a command's options from its signature, so the signature is put together here.
     """
