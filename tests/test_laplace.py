@@ -1,6 +1,7 @@
 """Laplace's fit of all rows with importance weights: moments and evidence against the truth."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import corebayes as cb
@@ -96,3 +97,43 @@ def test_models_with_groups_are_told_what_to_do():
     model, data = cb.from_formula("y ~ 1 + (1|g)", pandas.DataFrame(frame), family="bernoulli")
     with pytest.raises(ValueError, match="build a coreset"):
         cb.laplace(model, data)
+
+
+def of_a_family(family: str) -> tuple:
+    """A model by formula whose family has constants of its own, and its rows."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=400)
+    eta, noise = 0.5 + 0.4 * x, rng.normal(size=400)
+    y = {
+        "gaussian": eta + noise,
+        "gamma": rng.gamma(2.0, np.exp(eta) / 2.0) + 1e-6,
+        "negativebinomial": rng.poisson(np.exp(eta) * rng.gamma(1.5, 1.0 / 1.5, 400)),
+        "exponential": rng.exponential(np.exp(eta)) + 1e-6,
+        "cumulative": np.digitize(eta + rng.logistic(size=400), [-0.5, 1.0]),
+    }[family]
+    return cb.from_formula("y ~ x", pa.table({"x": x, "y": y}), family=family)
+
+
+@pytest.mark.parametrize(
+    "family", ["gaussian", "gamma", "negativebinomial", "exponential", "cumulative"]
+)
+def test_families_with_constants_of_their_own(family: str) -> None:
+    """They were taken for models with groups, and refused."""
+    model, rows = of_a_family(family)
+    found = cb.laplace(model, rows, draws=4000, seed=1)
+    coreset = cb.build(model, rows, size=60, seed=0, progress=False)
+    truth = cb.log_evidence(coreset, rows, seed=2)
+    noise = np.hypot(found.attrs["log_evidence_se"], truth.standard_error)
+    assert found.attrs["pareto_k"] < 0.7
+    assert found.attrs["log_evidence"] == pytest.approx(truth.value, abs=4.0 * noise + 1e-3)
+
+
+def test_groups_and_scales_of_a_prior_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    frame = {"y": rng.normal(size=60), "x": rng.normal(size=60), "g": np.arange(60) % 6}
+    model, rows = cb.from_formula("y ~ x + (1 | g)", pa.table(frame), family="gaussian")
+    with pytest.raises(ValueError, match="with groups"):
+        cb.laplace(model, rows)
+    shrunk = cb.LinearRegression(prior=cb.Horseshoe())
+    with pytest.raises(ValueError, match="scales that only its prior has"):
+        cb.laplace(shrunk, (rng.normal(size=(60, 3)), rng.normal(size=60)))

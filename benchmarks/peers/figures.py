@@ -56,7 +56,8 @@ def draw_errors(rows: Rows, shown: list[str], path: Path) -> None:
             if place % 2 == 0:
                 axes.set_ylabel("largest mean error, sd")
             for method, (seconds, error) in _points(rows, problem).items():
-                axes.plot(seconds, error, **_mark(method))
+                # Whole also where they stand at the ends of the axes.
+                axes.plot(seconds, error, clip_on=False, **_mark(method))
         axes = figure.add_subplot(high, 2, len(shown) + 1)
         axes.axis("off")
         named = [axes.plot([], [], label=METHODS[one][1], **_mark(one))[0] for one in MARKS]

@@ -21,8 +21,9 @@ CHAINS, DRAWS = 4, 1000
 SUBSAMPLE = 10_000
 WIDE = 1e4
 # Of the truth: values of single rows, and effective draws that are enough.
-TRUTH_POTENTIALS, TRUTH_DRAWS = 4e9, 8000
-# Rows up to which NumPyro's NUTS is the quicker one with groups.
+TRUTH_POTENTIALS, TRUTH_DRAWS = 1.2e10, 8000
+# Rows up to which NumPyro's NUTS, which owes nothing to a Laplace fit, is affordable, and with
+# groups the quicker one.
 FEW_ROWS, CORRECTED_POTENTIALS = 20_000, 6e8
 
 
@@ -95,10 +96,11 @@ def uniform(problem: Problem, seed: int, limit: float) -> Result:
 
 
 def truth(problem: Problem, seed: int, limit: float) -> Result:
-    """The longest run that is affordable: draws of Laplace's fit with importance weights of all
-    rows; where there are groups NUTS of others on all rows, NumPyro's or, of many rows, nutpie's;
-    where that gets nowhere in minutes, a coreset of twice the rows, corrected by all of them."""
-    if is_structured(problem.model):
+    """The longest run that is affordable: NUTS of others on all rows, NumPyro's, or nutpie's of
+    many rows with groups, and where that gets nowhere in minutes a coreset of twice the rows,
+    corrected by all of them; of a GLM with many rows draws of Laplace's fit with importance
+    weights of all rows."""
+    if is_structured(problem.model) or problem.rows.num_rows <= FEW_ROWS:
         return _by_nuts(problem, seed, limit)
     clock = Clock()
     number = int(min(40_000, max(2_000, TRUTH_POTENTIALS / problem.rows.num_rows)))

@@ -49,6 +49,37 @@ def test_a_table_that_grows_and_another_one(call):
     assert code == 2 and "at least two" in err
 
 
+def test_all_sources_and_the_sum_of_steps(call):
+    build = "build n0.npz --model logistic --prior-sd 1 --size 12 --out a.parquet"
+    assert call(build)[0] == 0
+    assert call("certify a.parquet --note")[0] == 2
+    code, _, err = call("certify a.parquet n0.npz --note --draws 400")
+    assert code == 0, err
+    assert call("update a.parquet n1.npz --certify --out b.parquet")[0] == 0
+    code, out, _ = call("certify b.parquet n0.npz n1.npz --draws 400 --json")
+    told = json.loads(out)
+    assert code == 0 and told["rows"] == ["n0.npz", "n1.npz"]
+    code, out, _ = call("certify b.parquet --json")
+    told = json.loads(out)
+    assert code == 0 and told["rows"] is None and "By the sum of its 2 steps" in told["verdict"]
+    code, out, _ = call("refit b.parquet --prior-sd 2 --data n0.npz --data n1.npz --draws 250")
+    assert code == 0 and "of 4,000 rows" in out
+
+
+def test_categories_by_a_formula_are_counted(call):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"a": rng.choice(["u", "v", "w"], 900)})
+    frame["y"] = (rng.random(900) < 0.4).astype(float)
+    frame.to_parquet("few.parquet")
+    line = "build few.parquet --model logistic --formula y~a --size 6 --duplicates count"
+    code, out, err = call(line + " --out f.parquet --json")
+    assert code == 0, err
+    assert json.loads(out)["num_rows"] == 6 and json.loads(out)["total_count"] == 900
+    code, out, err = call("certify f.parquet few.parquet")
+    assert code == 0 and "6 of 6 rows" in out, err
+
+
 def test_repeated_rows_are_remembered(call):
     X = np.tile([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], (200, 1))
     y = (np.random.default_rng(0).random(600) < 0.4).astype(float)

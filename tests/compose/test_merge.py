@@ -109,6 +109,14 @@ def test_a_pilot_must_fit(parts):
         cb.build(MODEL, SITES[0], size=12, around=parts[0], method=cb.Uniform())
 
 
+def test_names_that_nobody_gave_do_not_meet(parts):
+    tree = cb.merge([cb.merge(parts[:2]), cb.merge(parts[2:4])])
+    assert [source.name for source in tree.sources] == [f"source-{k}" for k in range(4)]
+    assert {name for name, _ in tree.origins} <= {f"source-{k}" for k in range(4)}
+    grown = cb.update(cb.merge(parts[:2], names=["x", "y"]), SITES[2])
+    assert [source.name for source in grown.sources] == ["x", "y", "source-2"]
+
+
 def test_the_prior_counts_once():
     """Two coresets of all their rows, with a strong prior, against the closed form."""
     rng = np.random.default_rng(2)

@@ -11,14 +11,15 @@ from tests.compose.rows import MODEL, kl
 COUNTS = cb.PoissonRegression(prior=cb.Normal())
 
 
-def _months(number, num_rows, dim, drift, seed=0, model=MODEL):
-    """Coefficients that go one way, and features that come and go."""
+def _months(number, num_rows, dim, drift, seed=0, model=MODEL, widths=None):
+    """Coefficients that go one way, and features that come and go, and may be wider."""
     fixed = np.random.default_rng(seed)
     way = fixed.normal(size=dim) / np.sqrt(dim)
     months = []
     for month in range(number):
         rng = np.random.default_rng([seed, month])
         X = rng.normal(size=(num_rows, dim)) + 0.3 * rng.normal(size=dim)
+        X *= 1.0 if widths is None else widths[month]
         predictor = X @ (np.linspace(0.4, -0.4, dim) + drift * month * way)
         if model is COUNTS:
             y = rng.poisson(np.exp(predictor))
@@ -51,6 +52,12 @@ def test_what_a_reserve_misses_follows_the_posterior():
     assert kl(bare.finest, months) > 3 * kl(grown.finest, months)
 
 
+def test_rows_ten_times_wider_than_the_old():
+    """Their skewness counts, and a polynomial of them is exact within fewer deviations."""
+    months, size = _months(4, 3000, 6, 0.0, widths=(1.0, 1.0, 10.0, 10.0)), 28
+    assert kl(_grown(MODEL, months, size), months) < 3 * _single(MODEL, months, size)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "dim", "drift"),
@@ -71,6 +78,8 @@ def test_it_is_kept_in_files_and_goes_with_the_reserve(tmp_path):
     back = cb.load(tmp_path / "c.parquet")
     assert np.array_equal(back.missed.numbers, coreset.missed.numbers)
     assert np.array_equal(back.missed.at.factor, coreset.missed.at.factor)
+    grown, again = (cb.update(one, _months(1, 500, 3, 0.0, 1)[0]) for one in (coreset, back))
+    assert grown.reserve.weights.tobytes() == again.reserve.weights.tobytes()
     coreset.save(tmp_path / "bare.parquet", reserve=False)
     assert cb.load(tmp_path / "bare.parquet").missed is None
     assert cb.build(MODEL, _months(1, 2000, 3, 0.0)[0], size=10, reserve=0).missed is None

@@ -236,3 +236,17 @@ def test_units_whose_model_has_learned_constants(table):
     model, rows = cb.from_formula("t ~ a + b", table, family="gaussian", unit="who")
     coreset = cb.build(model, rows, size=40, seed=0)
     assert cb.certify(coreset, rows).certified
+
+
+@pytest.mark.parametrize("features", [None, [0]])
+def test_another_prior_or_fewer_columns_for_units(coreset, features):
+    wide = cb.LogisticRegression(prior=cb.Normal(0.0, 3.0))
+    found = cb.refit(coreset, wide, opened(), features=features, draws=250)
+    assert found.certificate.certified and "of 1,500 units" in found.verdict
+    alone = cb.refit(coreset, wide, features=features, draws=250)
+    assert alone.coreset.model.dim == (2 if features is None else 1)
+    means = [
+        np.concatenate([v.values.ravel() for v in one.posterior.values()]).mean()
+        for one in (found, alone)
+    ]
+    assert np.isclose(*means)

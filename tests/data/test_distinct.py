@@ -32,6 +32,38 @@ def test_distinct_rows_have_the_counts_of_their_copies():
     assert np.allclose(ours.mean, full.mean, atol=1e-9)
 
 
+def test_rows_of_a_formula_are_counted_and_found_again(tmp_path):
+    """A regression on categories as people write it; later months are counted, too."""
+    pandas = pytest.importorskip("pandas")
+    months = []
+    for seed in range(2):
+        X, y, _ = categories(seed=seed)
+        months.append(pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}).astype({"a": "str"}))
+    model, rows = cb.from_formula("y ~ a + b", months[0], duplicates="count")
+    plain, all_rows = cb.from_formula("y ~ a + b", months[0])
+    assert rows.num_rows == 18 and rows.total_count == 5000
+    ours, full = full_posterior(model.bind(rows), rows), full_posterior(plain.bind(all_rows), rows)
+    assert np.allclose(ours.mean, full.mean, atol=1e-9)
+    coreset = cb.build(model, rows, size=14)
+    coreset.save(tmp_path / "c.parquet")
+    loaded = cb.load(tmp_path / "c.parquet")
+    assert cb.certify(loaded, months[0], draws=200).certified
+    grown = cb.update(loaded, months[1])
+    assert grown.num_rows == 36 and grown.total_count == 10_000
+    assert cb.certify(grown, months, draws=200).certified
+    with pytest.raises(ValueError, match="leave one of them out"):
+        cb.from_formula("y ~ b", months[0], duplicates="count", unit="a")
+
+
+def test_arrays_are_counted_again_for_a_certificate():
+    (X, y, _), (other, labels, _) = categories(), categories(seed=1)
+    model = cb.LogisticRegression(prior=cb.Normal())
+    coreset = cb.build(model, cb.open((X, y), duplicates="count"), size=10)
+    assert cb.certify(coreset, (X, y), draws=200).certified
+    grown = cb.update(coreset, (other, labels))
+    assert grown.num_rows == 108 and cb.certify(grown, [(X, y), (other, labels)]).certified
+
+
 def test_files_are_counted_as_they_are_read(tmp_path):
     pandas = pytest.importorskip("pandas")
     X, y, _ = categories()

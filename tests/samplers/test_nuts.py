@@ -171,9 +171,18 @@ def test_divergent_runs_are_repeated_with_smaller_steps(monkeypatch: pytest.Monk
     assert result.num_divergences == 0
 
 
-@pytest.mark.parametrize(("tolerated", "runs"), [(0.0, 2), (0.049, 2), (0.05, 1)])
-def test_a_few_divergences_may_be_tolerated(
-    monkeypatch: pytest.MonkeyPatch, tolerated: float, runs: int
+@pytest.mark.parametrize(
+    ("shares", "runs"),
+    [
+        ({"tolerated": 0.0}, 2),
+        ({"tolerated": 0.049}, 2),
+        ({"tolerated": 0.05}, 1),
+        ({"hopeless": 0.05}, 2),
+        ({"hopeless": 0.049}, 1),
+    ],
+)
+def test_few_divergences_may_be_tolerated_and_many_hopeless(
+    monkeypatch: pytest.MonkeyPatch, shares: dict[str, float], runs: int
 ) -> None:
     asked: list[int] = []
 
@@ -186,7 +195,7 @@ def test_a_few_divergences_may_be_tolerated(
     run_for_real = NUTS._run  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(NUTS, "_run", pretend)
     model, data = linear()
-    result = run(near(model, data), num_draws=20, num_tune=50, chains=1, tolerated=tolerated)
+    result = run(near(model, data), num_draws=20, num_tune=50, chains=1, **shares)
     assert len(asked) == runs and result.num_divergences == 1
 
 

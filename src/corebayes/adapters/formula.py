@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.adapters.family_names import family_named
+from corebayes.data.entry import check_choices
 from corebayes.formula.beside import ROLES, with_beside
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, in_units
@@ -59,6 +60,7 @@ def from_formula(
     counts: str | None = None,
     missing: str = "refuse",
     memory: str | int | None = None,
+    duplicates: str | None = None,
     unit: Any = None,
     **options: Any,
 ) -> tuple[Family | MixedRegression, Rows]:
@@ -73,8 +75,9 @@ def from_formula(
     cumulative, hurdle_poisson, …. `counts` names a column that says how often a row counts. The
     intercept is a column of the design like any other. Missing values are an error that names all
     columns which have some, or with `missing="drop"` such rows are left out, with a warning.
-    `certify(coreset, frame)` finds its columns again. With `unit`, a column or an array, all rows
-    of one unit (a patient) are kept or left out together; see `corebayes.open`.
+    `certify(coreset, frame)` finds its columns again. With `duplicates="count"` repeated rows are
+    counted, and with `unit`, a column or an array, all rows of one unit (a patient) are kept or
+    left out together; see `corebayes.open`.
 
     The left side is a column of numbers, or of two levels (Yes and No, True and False): the second
     in their order is 1, and the target's name says so, late == 'yes'; write late[no] for the other.
@@ -102,7 +105,9 @@ def from_formula(
     own = {role: column for role, column in own.items() if isinstance(column, str)}
     model = replace(model, **dict.fromkeys(own)) if own else model
     formula = with_beside(formula, {**own, **named})
-    rows = design_rows(formula, frame, counts=counts, missing=missing, memory=memory)
+    check_choices("raise", duplicates, unit)
+    asked: Any = {"missing": missing, "memory": memory, "duplicates": duplicates}
+    rows = design_rows(formula, frame, counts=counts, **asked)
     # Defaults that are on the scale of the rows do not depend on who they are of.
     model = mixed(model, rows, group_sd=group_sd, learned=learned)
     return model, rows if unit is None else in_units(rows, frame, unit)

@@ -9,7 +9,7 @@ In whitened coordinates a predictor wideᵀφ + ownᵀb_g has p + q entries howe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -72,6 +72,11 @@ class ArrowGaussian:
         identity = np.eye(len(lower))
         factor: Array = solve_triangular(lower, identity, lower=True).T
         return cls(layout, wide_mean, own_mean, factor, slopes, root)
+
+    def widened(self, times: float) -> ArrowGaussian:
+        """The same with so many times the standard deviations."""
+        factor, root = times * self.factor, self.root / times
+        return replace(self, factor=factor, root=root)
 
     @cached_property
     def inverse_root(self) -> Array:

@@ -15,6 +15,7 @@ what to add, and the rows of the reserve get the weights that are nearest to the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple, TypeGuard
 
 import numpy as np
@@ -32,11 +33,10 @@ from corebayes.tangent.polynomial import element_at, polynomial_of
 from corebayes.tangent.ridge import RidgeAlgebra
 from corebayes.types import Array, Gaussian, Model, WeightedPoints
 
-# The polynomial is fitted within κ standard deviations. If σ² is the variance of η = xᵀθ, 1/N or so
-# for each parameter, the first degree that it has not is worth N² (κσ)^(2K + 2) nats there, and a
-# coreset is out by 1/N, so κ may grow as N^((K − 2)/(2K + 2)) with N = d/σ²; this share of that is
-# a wide margin, and more than so many are of no use.
-WIDTH, WIDEST = 0.7, 10.0
+# The polynomial is fitted within κ standard deviations, the widest of these at which it is exact
+# enough: of the first degree that it has not, no more is left at the posterior than this share of
+# what rows miss of the third degree there.
+WIDTHS, EXACT_ENOUGH = np.geomspace(1.0, 10.0, 16), 0.01
 # So many widths, as a root mean square over the parameters, beyond which it says nothing.
 FAR = 4.0
 # Flops of a pass of d³ that nobody notices, a tenth of a second or so; products of higher degrees,
@@ -82,12 +82,28 @@ def wide_space(
         order += 1
     # LLᵀ = factor factorᵀ without the product, which fewer rows than parameters make singular.
     upper = np.linalg.qr(fit.factor.T)[1]
-    root = upper.T * np.where(np.diag(upper) < 0.0, -1.0, 1.0)
-    # σ², and N = d/σ²
-    variances = np.sum(np.square(model.design(points.rows) @ root), axis=1)
-    count = dim / np.average(variances, weights=points.weights)
-    width = float(np.clip(WIDTH * count ** ((order - 2) / (2 * order + 2)), 1.0, WIDEST))
-    return Hermite(order=order).at(model, Gaussian(fit.mean, width * root))
+    # In the order of memory that a file gives back, for the same bits after it was read.
+    root = np.ascontiguousarray(upper.T * np.where(np.diag(upper) < 0.0, -1.0, 1.0))
+    space = Hermite(order=order).at(model, Gaussian(fit.mean, root))
+    return replace(space, factor=_width(space, points) * root)
+
+
+def _width(space: HermiteSpace, points: WeightedPoints) -> float:
+    """The widest κ for a polynomial of the points. Cost: R·d² flops and R derivatives for each.
+
+    Rows of weights v, fitted to lower degrees, are as good as random in the degree k:
+    ½ Σ v_i² c_{i,k}² ‖β_i‖^{2k} / k! nats. A Hermite polynomial of κ times the width is a slope
+    within it, of one κ²-th of that and twice as much for its steepness.
+    """
+
+    def left(width: float, degree: int) -> float:
+        wider = replace(space, order=degree, factor=width * space.factor)
+        energies = wider.last_degree(wider.embed(points.rows))
+        return 2.0 * float(np.square(points.weights) @ energies) / width**2
+
+    most = EXACT_ENOUGH * left(1.0, 3)
+    exact = [width for width in WIDTHS[1:] if left(width, space.order + 1) <= most]
+    return float(max(exact, default=1.0))
 
 
 def seen_widely(problem: Problem, points: WeightedPoints, most: float) -> SeenTotal | None:

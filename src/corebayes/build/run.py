@@ -300,11 +300,9 @@ class Run:
         return seconds
 
     def _provenance(self, data: Rows, indices: Indices) -> dict[str, Any]:
-        learned = {"learned": True} if indices.min(initial=0) < 0 else {}
-        design = data.design
         return {
-            **({} if design is None else {"design": design}),
-            **_units(data),
+            **({} if data.design is None else {"design": data.design}),
+            **_gathered(data),
             **({"left_out": data.num_left_out} if data.num_left_out else {}),
             "version": __version__,
             "method": repr(self.method),
@@ -318,13 +316,15 @@ class Run:
             "seconds": time.perf_counter() - self.limit.began,
             "passes": self.problem.rows_scanned / data.num_rows,
             **data.meter.to_dict(),
-            **learned,
+            **({"learned": True} if indices.min(initial=0) < 0 else {}),
         }
 
 
-def _units(data: Rows) -> dict[str, Any]:
-    """What the rows are where each is a unit of several."""
+def _gathered(data: Rows) -> dict[str, Any]:
+    """What the rows are where each stands for several: a unit, or all that are the same."""
     table: Any = data.table
+    if getattr(table, "duplicates", None) is not None:
+        return {"duplicates": table.duplicates}
     if not hasattr(table, "unit_name"):
         return {}
     return {"unit": table.unit_name, "unit_rows": table.original_rows}

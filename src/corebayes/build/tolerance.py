@@ -9,15 +9,20 @@ from typing import Protocol
 import numpy as np
 
 from corebayes.certify.certificate import Certificate
+from corebayes.certify.foreseen import foreseen_kl
 from corebayes.certify.measure import measure
 from corebayes.constructions import Info
 from corebayes.coreset import Coreset, nearer
 from corebayes.data.warn import ToleranceWarning, warn
+from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.types import Rng
 
 # Draws of a certificate at the most, and its standard errors that a build stays below a tolerance.
 DRAWS, SPARE = 4000, 5.0
+# A certificate is asked for where what is foreseen of it is at most this share of the tolerance,
+# which leaves it room; of the last coreset, which no other follows, at most so many times.
+PROMISING, LAST = 0.6, 100.0
 
 
 class Underway(Protocol):
@@ -51,6 +56,8 @@ class Tolerance:
         if size < self.next_size and not last:
             return False
         self.next_size = size + max(1, size // 10)
+        if not self._may_pass(run, LAST if last else PROMISING):
+            return False
         first = self._measured(run)
         second = self._measured(run) if self._passes(first) else first
         both = self._passes(first) and self._passes(second)
@@ -80,6 +87,16 @@ class Tolerance:
                 f"with {size} {noun}"
             )
         return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} {noun}"
+
+    def _may_pass(self, run: Underway, times: float) -> bool:
+        """Whether chains are worth while, which of a mixed model take longest where they fail."""
+        assert self.tol is not None
+        if not is_structured(run.problem.model):
+            return True
+        rows, rng = run.problem.data, np.random.default_rng(int(run.rng.integers(2**31)))
+        with rows.stage("certificates"):
+            kl = foreseen_kl(rng, run.present(), rows)
+        return kl.value <= times * self.tol
 
     def _measured(self, run: Underway) -> Certificate:
         assert self.tol is not None

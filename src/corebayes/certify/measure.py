@@ -27,6 +27,7 @@ from corebayes.coreset import Coreset, GroupCoreset, check_coreset
 from corebayes.formula.rows import as_built
 from corebayes.models.conjugate import ConjugateModel
 from corebayes.models.structure import is_structured
+from corebayes.models.touching import is_touching
 from corebayes.rows import Rows
 from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.convergence import max_rhat
@@ -46,6 +47,8 @@ LEVEL = 0.025
 # The first stage, each later one four times the one before; the first is only taken for an answer
 # where it is below this share of the tolerance, since so few draws may miss a part of π_w.
 FIRST, GROWTH, CLEAR = 100, 4, 0.1
+# The share of draws beyond which smaller steps would leave some that diverge, and take minutes.
+HOPELESS = 0.25
 # Draws at most where groups are units.
 GROUP_DRAWS = 1000
 # Parameters from which on draws take longer than passes.
@@ -176,6 +179,9 @@ def _of_nuts(rng: Rng, coreset: Coreset, rows: Rows, draws: int, tol: float) -> 
     ends = [len(numbers)]
     if coreset.model.dim >= LARGE:
         ends = [*range(min(2, len(numbers)), len(numbers)), len(numbers)]
+    elif is_touching(coreset.model):
+        # Every gradient is a call of Python, and the last stage but one mostly decides.
+        ends = sorted({max(1, len(numbers) - 1), len(numbers)})
     for end in ends[:-1]:
         drawn = _drawn(rng, coreset, numbers[end - 1])
         found = _of_draws(coreset, rows, drawn, tol, numbers[:end], looks=sum(ends))
@@ -296,7 +302,9 @@ def _drawn(rng: Rng, coreset: Coreset, num_draws: int) -> Draws:
     drawn = Automatic(chains=4).along_walls(rng, posterior, num_draws)
     if drawn is None:
         drawn = group_by_group(rng, posterior, num_draws)
-    return _draw(rng, coreset, num_draws, NUTS(chains=4)) if drawn is None else drawn.diagnosed()
+    if drawn is not None:
+        return drawn.diagnosed()
+    return _draw(rng, coreset, num_draws, NUTS(chains=4, hopeless=HOPELESS))
 
 
 def _draw(rng: Rng, coreset: Coreset, num_draws: int, sampler: Sampler) -> Draws:

@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 import corebayes as cb
 from corebayes.cli.inputs import columns_of, make_executor
 from corebayes.cli.options import (
+    AllRowsFiles,
     CoresetFile,
     Counts,
     Features,
     Formula,
     Memory,
-    RowsFile,
     Scheduler,
     Target,
     Tls,
     Workers,
     read,
+    told,
 )
 from corebayes.rows import Rows
 
@@ -35,7 +36,7 @@ class Named:
     """
 
     coreset: CoresetFile
-    rows: RowsFile
+    rows: AllRowsFiles
     target: Target = None
     features: Features = None
     counts: Counts = None
@@ -68,16 +69,19 @@ class RowsOfCoreset(NamedTuple):
         return {
             "command": command,
             "coreset": str(self.named.coreset),
-            "rows": self.named.rows,
+            "rows": told(self.named.rows),
         }
 
 
-def of_all_rows(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the options of `Named` instead of its first argument, a `RowsOfCoreset`.
+def of_all_rows(command: Callable[..., Any], *, or_none: bool = False) -> Callable[..., Any]:
+    """The command with the options of `Named` instead of its first argument, the rows
+    of a coreset, which may be none at all for a command that can do without.
 
     Typer reads a command's options from its signature, so the signature is put together here.
     """
-    shared = inspect.signature(Named, eval_str=True).parameters
+    shared = dict(inspect.signature(Named, eval_str=True).parameters)
+    if or_none:
+        shared["rows"] = shared["rows"].replace(default=None)
     _, *own = inspect.signature(command, eval_str=True).parameters.values()
 
     @wraps(command)

@@ -16,6 +16,7 @@ from corebayes.cli.options import (
     Around,
     CoresetFile,
     Counts,
+    DataFiles,
     Features,
     Json,
     Memory,
@@ -150,7 +151,7 @@ def _with_prior(model: Any, given: Any) -> Any:
 
 def refit(
     coreset: CoresetFile,
-    data: Annotated[str | None, Option(help="The rows it was built from, to certify.")] = None,
+    data: DataFiles = None,
     prior: Prior = None,
     prior_mean: Annotated[float, Option(help="Prior: N(mean, sd²) on every coefficient.")] = 0.0,
     prior_sd: Annotated[float | None, Option(help="The same.", show_default="as built")] = None,
@@ -171,7 +172,7 @@ def refit(
         if prior_sd is not None:
             given = cb.Normal(prior_mean, prior_sd)
         model = _with_prior(model, given)
-    rows = None if data is None else read(data, columns_of(loaded, None, None, None))
+    rows = None if not data else read(data, columns_of(loaded, None, None, None))
     found = cb.refit(
         loaded,
         model,

@@ -16,6 +16,7 @@ from corebayes.adapters.family_names import our_name
 from corebayes.adapters.formula import mixed
 from corebayes.constructions import Construction, exported
 from corebayes.coreset import Coreset
+from corebayes.data.entry import check_choices
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import as_limit
 from corebayes.data.npy_header import check_archive
@@ -240,8 +241,7 @@ def _read_formula(source: str, columns: Columns, memory: str | None) -> Rows:
     path = Path(source)
     if columns.target is not None or columns.features is not None:
         raise ValueError("--formula names the target and the features: leave out --target and co.")
-    if columns.duplicates is not None:
-        raise ValueError("--formula makes rows of its own: leave out --duplicates")
+    check_choices("raise", columns.duplicates, columns.unit)
     if columns.on_bad != "raise":
         raise ValueError("--formula has its own way: use --missing drop instead of --on-bad")
     if path.suffix != ".csv" and not is_parquet(source):
@@ -251,8 +251,11 @@ def _read_formula(source: str, columns: Columns, memory: str | None) -> Rows:
         if not path.exists():
             raise FileNotFoundError(f"there is no file {path}")
         table = _read_csv(path)
-    options = {"counts": columns.counts, "memory": memory}
-
+    options: dict[str, Any] = {
+        "counts": columns.counts,
+        "duplicates": columns.duplicates,
+        "memory": memory,
+    }
     if columns.formula is not None:
         rows = design_rows(columns.formula, table, missing=columns.missing, **options)
         return rows if columns.unit is None else in_units(rows, table, columns.unit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from typer import Argument, Option
 from corebayes.cli.inputs import Columns, read_rows
 from corebayes.formula.rows import describe_target
 from corebayes.formula.stored import design_from_data
-from corebayes.rows import Rows
+from corebayes.rows import Rows, open_rows
 from corebayes.watch.logs import FORMS
 from corebayes.watch.progress import show_steps
 
@@ -22,6 +23,20 @@ RowsFile = Annotated[
     Argument(
         help="Rows: .parquet (a file, a folder, 'rows/*.parquet' or an address such as "
         "s3://bucket/rows), .csv, .npz (arrays X and y) or .npy (a matrix)."
+    ),
+]
+AllRowsFiles = Annotated[
+    list[str],
+    Argument(
+        help="The rows it was built from, as in `build`; of updates and merges every source, in "
+        "the order in which they came."
+    ),
+]
+DataFiles = Annotated[
+    list[str] | None,
+    Option(
+        help="The rows it was built from; of updates and merges once for every source.",
+        show_default="none",
     ),
 ]
 CoresetFile = Annotated[Path, Argument(help="A coreset that `corebayes build` wrote.")]
@@ -84,10 +99,18 @@ Tls = Annotated[
 ]
 
 
-def read(rows: str, columns: Columns) -> Rows:
+def read(rows: str | Sequence[str], columns: Columns) -> Rows:
+    """The rows of one source, or of several, one below the other."""
+    sources = [rows] if isinstance(rows, str) else rows
     with show_steps() as steps:
         steps.begin("reading the rows")
-        return read_rows(rows, columns)
+        each = [read_rows(source, columns) for source in sources]
+        return each[0] if len(each) == 1 else open_rows(each)
+
+
+def told(sources: Sequence[str] | None) -> str | Sequence[str] | None:
+    """The files of rows as JSON has them."""
+    return sources[0] if sources and len(sources) == 1 else sources or None
 
 
 def announce_target(data: Rows) -> None:

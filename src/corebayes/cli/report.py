@@ -9,22 +9,29 @@ from typing import Annotated
 from rich.console import Console
 from typer import Option
 
-from corebayes.cli.inputs import columns_of, make_executor, read_rows
-from corebayes.cli.options import CoresetFile, Counts, Memory, Scheduler, Seed, Tls, Workers
+from corebayes.cli.inputs import columns_of, make_executor
+from corebayes.cli.options import (
+    CoresetFile,
+    Counts,
+    DataFiles,
+    Memory,
+    Scheduler,
+    Seed,
+    Tls,
+    Workers,
+    read,
+    told,
+)
 from corebayes.coreset import load
 from corebayes.files.outputs import probe_output
 from corebayes.report import report as write_report
-from corebayes.watch.progress import show_steps
 
 EXAMPLE = "Example: corebayes report coreset.parquet --data rows.parquet --out report.html"
 
 
 def report(
     coreset: CoresetFile,
-    data: Annotated[
-        str | None,
-        Option(help="The rows it was built from.", show_default="none: say what is missing"),
-    ] = None,
+    data: DataFiles = None,
     out: Annotated[Path, Option(help="Where to write the page (.html).")] = Path("report.html"),
     title: Annotated[str, Option(help="The heading of the page.")] = "Coreset report",
     target: Annotated[str | None, Option(help="Column to predict, if not as built.")] = None,
@@ -51,10 +58,8 @@ def report(
     """
     probe_output(out, ".html", ".htm")
     loaded, rows = load(coreset), None
-    if data is not None:
-        with show_steps() as steps:
-            steps.begin("reading the rows")
-            rows = read_rows(data, columns_of(loaded, target, features, counts, formula))
+    if data:
+        rows = read(data, columns_of(loaded, target, features, counts, formula))
     with make_executor(workers, scheduler, tls) as executor:
         written = write_report(
             loaded,
@@ -73,7 +78,7 @@ def report(
         found = {
             "command": "report",
             "coreset": str(coreset),
-            "data": data,
+            "data": told(data),
             "out": str(out),
             "certificate": None if certificate is None else certificate.to_dict(),
         }

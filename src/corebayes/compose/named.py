@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from corebayes.coreset import Coreset
@@ -9,10 +10,14 @@ from corebayes.coreset.sources import MAX_NAME, Source
 from corebayes.data.warn import warn
 from corebayes.rows import Rows
 
+# A name that nobody gave, or none.
+NUMBERED = re.compile(r"(source-\d+)?")
+
 
 def named_sources(coresets: Sequence[Coreset], names: Sequence[str] | None) -> tuple[Source, ...]:
     """All sources, in the order of the union. `names` are one for each coreset: of its one source,
-    or what comes before the names of several ("site-3/monday")."""
+    or what comes before the names of several ("site-3/monday"). Names that nobody gave are numbers,
+    and are numbered anew."""
     if names is not None and len(names) != len(coresets):
         raise ValueError(f"{len(coresets)} coresets have {len(names)} names: give one for each")
     found: list[Source] = []
@@ -22,7 +27,10 @@ def named_sources(coresets: Sequence[Coreset], names: Sequence[str] | None) -> t
         for source in own:
             parts = [part for part in (given, source.name) if part]
             found.append(source._replace(name="/".join(parts)))
-    named = [s._replace(name=s.name or f"source-{k}") for k, s in enumerate(found)]
+    named = [
+        s._replace(name=f"source-{k}") if NUMBERED.fullmatch(s.name) else s
+        for k, s in enumerate(found)
+    ]
     _check_different(named)
     return tuple(named)
 

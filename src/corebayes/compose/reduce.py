@@ -232,7 +232,7 @@ def _composed(
         steps += passed_steps(coreset, [source.name for source in sources[first:last]])
         first = last
     old = union.coresets[0].provenance
-    copied = {k: old[k] for k in ("design", "columns", "unit", "learned") if k in old}
+    copied = {k: old[k] for k in ("design", "columns", "unit", "duplicates", "learned") if k in old}
     left_out = sum(c.num_rows - c.num_counted for c in (built, *union.coresets))
     provenance: dict[str, Any] = {
         **copied,

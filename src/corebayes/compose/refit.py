@@ -26,6 +26,7 @@ from corebayes.coreset.advice import REFITTED
 from corebayes.data.arrays import ArrayData
 from corebayes.data.narrowed import Narrowed, Narrowing, narrowing
 from corebayes.formula.rows import as_built
+from corebayes.models.units import Units, as_units, flat
 from corebayes.rows import Rows, open_rows
 from corebayes.sample import sample
 from corebayes.samplers.laplace import Laplace
@@ -131,13 +132,19 @@ def _changed(coreset: Coreset, model: Model | None, shown: Narrowing, rows: Rows
     mask = shown.mask(coreset.rows)
     weights = coreset.weights if mask is None else coreset.weights * mask
     names = shown.names(tuple(coreset.provenance.get("column_names") or ()))
+    given = coreset.model if model is None else with_priors_of(model, coreset.model)
+    given = as_units(given, coreset.rows)
     if rows is None:
         # The weighted rows stand for the data in whatever the model looks up there.
-        target = str(coreset.provenance.get("target_name") or "y")
-        table = ArrayData(fields=seen, counts=weights, column_names=names, target_name=target)
-        rows = open_rows(table)
-    given = coreset.model if model is None else with_priors_of(model, coreset.model)
-    bound = given.bind(rows)
+        table = ArrayData(
+            fields=seen,
+            counts=weights,
+            column_names=names,
+            target_name=str(coreset.provenance.get("target_name") or "y"),
+        )
+        bound = _bound_to(given, table)
+    else:
+        bound = given.bind(rows)
     points = replace(coreset, rows=Block(seen, coreset.rows.counts), weights=weights).points
     kept = points.nonzero()
     known = {k: v for k, v in coreset.provenance.items() if k not in ("design", "columns", "steps")}
@@ -154,6 +161,15 @@ def _changed(coreset: Coreset, model: Model | None, shown: Narrowing, rows: Rows
             REFITTED: True,
         },
     )
+
+
+def _bound_to(model: Any, table: ArrayData) -> Model:
+    """The model for these rows, which may be units of several."""
+    if not isinstance(model, Units):
+        return model.bind(open_rows(table))
+    rows = flat(Block(table.fields))
+    table = replace(table, fields=rows.rows.fields, counts=rows.weights(table.counts))
+    return Units(model.model.bind(open_rows(table)))
 
 
 def _distance(before: Coreset, after: Coreset, shown: Narrowing) -> float | None:

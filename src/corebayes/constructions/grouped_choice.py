@@ -13,6 +13,7 @@ import numpy as np
 
 from corebayes.arrow.layout import Layout
 from corebayes.constructions.construction import no_direction
+from corebayes.tangent.arrow.coordinates import GroupedElement
 from corebayes.tangent.arrow.implicit import ImplicitSpace
 from corebayes.tangent.arrow.space import ArrowSpace, Grouped
 from corebayes.types import Array, Points, WeightedPoints
@@ -90,7 +91,7 @@ def pursued(
     """Points of each size."""
     largest = max(sizes)
     if largest > ONE_BY_ONE and not is_implicit(space.layout, largest):
-        return _in_batches(space, pool, total, sizes)
+        return in_batches(embedded(space, pool), space.in_parts(total), pool, sizes)
     many = is_implicit(space.layout, largest) and largest > ONE_BY_ONE
     overshoot = OVERSHOOT_OF_MANY if many else OVERSHOOT_OF_FEW
     seen = as_seen(space, largest)
@@ -106,10 +107,11 @@ def as_seen(space: ArrowSpace, size: int) -> ArrowSpace | ImplicitSpace:
     return space
 
 
-def _in_batches(
-    space: ArrowSpace, pool: Points, total: Array, sizes: Sequence[int]
+def in_batches(
+    vectors: Grouped, total: GroupedElement, pool: Points, sizes: Sequence[int]
 ) -> list[WeightedPoints]:
-    units, lengths = GroupedVectors.of(space, _embedded(space, pool), total)
+    """Points of each size whose vectors, those of the pool, come to the total."""
+    units, lengths = GroupedVectors.of(vectors, total)
     if not np.any(lengths > 0.0):
         raise no_direction()
     return [
@@ -118,7 +120,7 @@ def _in_batches(
     ]
 
 
-def _embedded(space: ArrowSpace, pool: Points) -> Grouped:
+def embedded(space: ArrowSpace, pool: Points) -> Grouped:
     """The vectors of the pool, some thousand rows at a time."""
     parts = [
         space.embed(pool.rows.take(slice(first, first + 4096)))

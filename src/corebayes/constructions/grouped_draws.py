@@ -30,9 +30,9 @@ from corebayes.weights.pursuit import orthogonal_pursuit
 DRAWS_A_ROW, LEAST_DRAWS, MOST_POTENTIALS = 4, 256, 300_000_000
 # Further draws, which say what a choice is worth: half of their variance to within a sixth.
 JUDGES = 64
-# Rows of a coreset up to which more than quadratics is looked at; from so many on it takes longer
-# than all the rest of a build, so only where what quadratics miss is more than these nats.
-MOST_ROWS, MANY_ROWS, NEAR_ENOUGH = 1_000, 300, 5e-4
+# Rows of a coreset from which on draws take longer than all the rest of a build, so that two widths
+# are looked at (`grouped_widths`), and only where quadratics miss more than these nats.
+MANY_ROWS, NEAR_ENOUGH = 300, 5e-4
 # So many times its rows may be matched for all that.
 NEARLY = 1.25
 
@@ -44,21 +44,24 @@ class FullHeights(NamedTuple):
     """(S, d)."""
     sums: Array
 
-    def before(self, draws: Array, sums: Array) -> FullHeights:
-        """With further draws; the judges stay."""
-        return FullHeights(np.concatenate([draws, self.draws]), np.concatenate([sums, self.sums]))
-
 
 def sees_more(matched: int, size: int) -> bool:
     """Whether a coreset of this size can match more than quadratics, or nearly: small groups have
     fewer of them."""
-    return matched <= NEARLY * size and size <= MOST_ROWS
+    return matched <= NEARLY * size
 
 
-def worth_more(matched: int, size: int, promise: Estimate) -> bool:
-    """Whether a coreset of this size should match more than quadratics, given what it misses."""
+def sees_draws(matched: int, size: int) -> bool:
+    """Whether these are what it should match."""
+    return size <= MANY_ROWS and sees_more(matched, size)
+
+
+def worth_more(matched: int, size: int, found: WeightedPoints, promise: Estimate) -> bool:
+    """Whether a coreset of this size should match more than quadratics, given what was found and
+    what that misses."""
     near = promise.value + 2.0 * promise.standard_error <= NEAR_ENOUGH
-    return sees_more(matched, size) and not (near and size > MANY_ROWS)
+    ran_out = found.size < size or sees_more(matched, size)
+    return sees_draws(matched, size) or (ran_out and not near)
 
 
 def judge_draws(rng: Rng, model: Model, gaussian: ArrowGaussian) -> Array:

@@ -13,7 +13,7 @@ p shared parameters, and a KL of a hundredth takes some two thirds of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,15 +30,15 @@ from corebayes.constructions.grouped_choice import (
     pursued,
 )
 from corebayes.constructions.grouped_draws import (
-    MANY_ROWS,
     FullHeights,
     by_draws,
     height_draws,
     judge_draws,
     judged,
-    sees_more,
+    sees_draws,
     worth_more,
 )
+from corebayes.constructions.grouped_widths import by_two_widths, is_cheap
 from corebayes.constructions.proper_pilot import proper
 from corebayes.models.structure import StructuredModel, is_structured
 from corebayes.problem import Problem
@@ -56,8 +56,8 @@ NEARLY = 0.5
 MOST_PASSES = 12
 # Nats below which nothing is left that a certificate could see.
 NOTHING_LEFT = 1e-6
-# An open size grows by so much at a time.
-ENLARGED = 1.2
+# An open size grows by so much at a time; sizes up to so many times the next are chosen together.
+ENLARGED, AHEAD = 1.2, 2.0
 
 
 class Approach(NamedTuple):
@@ -77,19 +77,35 @@ class Approach(NamedTuple):
         return self.shown
 
 
+class RatedPoints(NamedTuple):
+    """The points of a size, and what they are worth."""
+
+    points: WeightedPoints
+    promise: Estimate
+
+
 class Chosen(NamedTuple):
-    """Every size has its points."""
+    """Sizes have their points, or will have them when they are reached: large ones take longest."""
 
     sizes: tuple[int, ...]
-    open: bool
-    answers: tuple[WeightedPoints, ...]
-    promises: tuple[Estimate, ...]
+    answers: tuple[RatedPoints, ...]
+    """Of the first of the sizes."""
     number: int
     """Which of the answers counts now."""
+    choose: Callable[[Sequence[int]], list[RatedPoints]]
 
     @property
     def points(self) -> WeightedPoints:
-        return self.answers[self.number]
+        return self.answers[self.number].points
+
+    def at(self, number: int) -> Chosen:
+        """The same with another of the sizes; with it those of up to twice its rows are chosen."""
+        answers = self.answers
+        if number >= len(answers):
+            most = AHEAD * self.sizes[number]
+            next_ones = [size for size in self.sizes[len(answers) :] if size <= most]
+            answers = (*answers, *self.choose(next_ones))
+        return self._replace(answers=answers, number=number)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,9 +170,8 @@ class GroupedPursuit(Construction):
         sizes = _ladder(state.sizes[-1], num_rows) if state.open else state.sizes
         gaussian, draws = state.gaussian, None
         if nearly:
-            # Where many rows need more draws these come in a pass of their own.
-            more = [size for size in sizes if sees_more(model.structure.num_matched, size)]
-            few = [size for size in more if size <= MANY_ROWS]
+            matched = model.structure.num_matched
+            few = [size for size in sizes if sees_draws(matched, size)]
             seen = height_draws(rng, model, gaussian, few, num_rows)
             draws = np.concatenate([seen, judge_draws(rng, model, gaussian)])
         query = GroupLook(model, fitting.layout, gaussian, per_group, _seed(rng), draws)
@@ -176,7 +191,7 @@ class GroupedPursuit(Construction):
             assert draws is not None and look.heights is not None
             heights = FullHeights(draws, look.heights)
             chosen = _choose(rng, problem, fitting, fitted, pool, heights, sizes, state.open)
-            return chosen, _info(chosen, chosen.number)
+            return chosen, _info(chosen)
         if settled:
             # Only candidates are missing: the same place again.
             gaussian = fitted.gaussian
@@ -201,7 +216,7 @@ class GroupedPursuit(Construction):
     ) -> Mapping[int, WeightedPoints]:
         if isinstance(state, Approach):
             return {size: state.points for size in sizes if 0 < state.points.size <= size}
-        return dict(zip(state.sizes, state.answers, strict=True))
+        return {size: one.points for size, one in zip(state.sizes, state.answers, strict=False)}
 
 
 def _structured(problem: Problem) -> tuple[StructuredModel, Fitting]:
@@ -260,24 +275,34 @@ def _choose(
     assert is_structured(model)
     space = ArrowSpace(model, fitted.gaussian, fitting.prior)
     total = space.total_of(fitted.gaussian.whitened_sums(fitted.sums)).element
-    answers = pursued(space, pool, total, sizes)
-    promises = [judged(heights, model, one) for one in answers]
     matched = model.structure.num_matched
-    more = [k for k, size in enumerate(sizes) if worth_more(matched, size, promises[k])]
-    largest = max((sizes[k] for k in more), default=0)
-    if largest > MANY_ROWS:
-        num_rows = problem.data.num_rows
-        draws = height_draws(rng, model, fitted.gaussian, [largest], num_rows)
-        look = problem.ask(GroupLook(model, fitting.layout, None, None, 0, draws))
-        assert look.heights is not None
-        heights = heights.before(draws, look.heights)
-    others = by_draws(heights, space, total, pool, [sizes[k] for k in more]) if more else []
-    for k, other in zip(more, others, strict=True):
-        promise = judged(heights, model, other)
-        if promise.value < promises[k].value:
-            answers[k], promises[k] = other, promise
-    number = 0 if is_open else len(sizes) - 1
-    return Chosen(tuple(sizes), is_open, tuple(answers), tuple(promises), number)
+
+    def choose(sizes: Sequence[int]) -> list[RatedPoints]:
+        found = pursued(space, pool, total, sizes)
+        answers = [RatedPoints(one, judged(heights, model, one)) for one in found]
+        more = [
+            k
+            for k, size in enumerate(sizes)
+            if worth_more(matched, size, *answers[k])
+            and (sees_draws(matched, size) or is_cheap(space, pool, size))
+        ]
+        few = [k for k in more if sees_draws(matched, sizes[k])]
+        many = [k for k in more if k not in few]
+        others = list[WeightedPoints]()
+        if few:
+            others += by_draws(heights, space, total, pool, [sizes[k] for k in few])
+        if many:
+            wanted = [sizes[k] for k in many]
+            others += by_two_widths(problem, fitting, fitted, space, total, pool, wanted)
+        for k, points in zip([*few, *many], others, strict=True):
+            promise = judged(heights, model, points)
+            if promise.value < answers[k].promise.value:
+                answers[k] = RatedPoints(points, promise)
+        return answers
+
+    if is_open:
+        return Chosen(tuple(sizes), (), 0, choose).at(0)
+    return Chosen(tuple(sizes), tuple(choose(sizes)), len(sizes) - 1, choose)
 
 
 def _ladder(goal: int, num_rows: int) -> tuple[int, ...]:
@@ -291,15 +316,15 @@ def _ladder(goal: int, num_rows: int) -> tuple[int, ...]:
 
 
 def _next_size(state: Chosen) -> tuple[Chosen, Info]:
-    number = min(state.number + 1, len(state.sizes) - 1)
-    return state._replace(number=number), _info(state, number)
+    state = state.at(min(state.number + 1, len(state.sizes) - 1))
+    return state, _info(state)
 
 
-def _info(state: Chosen, number: int) -> Info:
-    kl = state.promises[number]
+def _info(state: Chosen) -> Info:
+    number, (points, kl) = state.number, state.answers[state.number]
     if number < len(state.sizes) - 1:
         return Info(kl)
-    size = state.answers[number].size
+    size = points.size
     if size < state.sizes[number]:
         if kl.value > NOTHING_LEFT:
             return Info(kl, f"{size} rows are near enough, and no candidates come much closer")

@@ -49,6 +49,8 @@ class ArrayData:
     shard_rows: int = 16_384
     design: Mapping[str, Any] | None = None
     """How a formula made the columns, as plain data; a coreset keeps it."""
+    duplicates: str | None = None
+    """How repeated rows became one; a coreset keeps it."""
     scattered: bool = True
     sequential: bool = False
 

@@ -51,6 +51,7 @@ def count_duplicates(
         column_names=table.column_names,
         target_name=table.target_name,
         design=getattr(table, "design", None),
+        duplicates="count",
     )
 
 

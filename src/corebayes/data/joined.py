@@ -52,7 +52,15 @@ class Joined:
 
     @property
     def design(self) -> Any:
-        return next((d for t in self.tables if (d := getattr(t, "design", None)) is not None), None)
+        return self._first("design")
+
+    @property
+    def duplicates(self) -> str | None:
+        return self._first("duplicates")
+
+    def _first(self, name: str) -> Any:
+        """What one of the tables knows, where one does."""
+        return next((d for t in self.tables if (d := getattr(t, name, None)) is not None), None)
 
     @property
     def template(self) -> Block:

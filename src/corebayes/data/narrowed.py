@@ -41,7 +41,7 @@ class Narrowing:
     def fields(self, block: Block) -> Mapping[str, Array]:
         if self.columns is None:
             return block.fields
-        return {**block.fields, "X": np.ascontiguousarray(block.X[:, list(self.columns)])}
+        return {**block.fields, "X": np.ascontiguousarray(block.X[..., list(self.columns)])}
 
     def of(self, block: Block) -> Block:
         """The block as the model sees it."""
@@ -74,7 +74,7 @@ def narrowing(
         return Narrowing(leave_out=dict(leave_out or {}))
     if isinstance(features, str):
         raise ValueError(f"features must be a list of column names, got the string {features!r}")
-    known = tuple(column_names) or tuple(map(str, range(template.X.shape[1])))
+    known = tuple(column_names) or tuple(map(str, range(template.X.shape[-1])))
     columns = tuple(find(name, known, "features") for name in features)
     if not columns or len(set(columns)) < len(columns):
         raise ValueError(f"features must name at least one column, each once, got {list(features)}")
@@ -93,6 +93,10 @@ class Narrowed:
     def __getattr__(self, name: str) -> Any:
         if name in ("num_rows", "shards", "part_rows", "scattered", "sequential", "target_name"):
             return getattr(self.table, name)
+        if name == "flat":
+            # The rows of units, which a model is bound to.
+            of_units: Any = self.table
+            return replace(self, table=of_units.flat, apart=no_rows())
         raise AttributeError(name)
 
     @property

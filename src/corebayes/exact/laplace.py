@@ -20,7 +20,7 @@ from corebayes.exact.bridge import log_mean_ratio
 from corebayes.exact.cover import modes_of
 from corebayes.exact.residual import LogLikelihoods
 from corebayes.exact.smoothed import MAX_PARETO_K
-from corebayes.models.structure import is_structured
+from corebayes.models.structure import is_hierarchical
 from corebayes.problem import Problem
 from corebayes.rows import Rows, open_rows
 from corebayes.sample import assembled, draw_statistics, model_group, variables
@@ -90,10 +90,11 @@ def laplace(
         executor=executor,
     )
     problem = Problem(model.bind(rows), rows.check())
-    if is_structured(problem.model):
+    if is_hierarchical(problem.model):
         raise ValueError(
             "laplace is for models whose rows touch all parameters, and the mode of a model with "
-            "groups is far from its mass: build a coreset, and sample or correct it"
+            "groups, or with scales that only its prior has, is far from its mass: build a "
+            "coreset, and sample or correct it"
         )
     with show_steps(progress) as steps, rows.stage("laplace"):
         rows.executor = steps.watch(rows.executor)

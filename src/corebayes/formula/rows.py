@@ -165,20 +165,22 @@ def as_built(
     """`open_rows`, but a table becomes the columns of the coreset's formula, or has those that the
     coreset was built from, without being told again."""
     named = columns["target"] is not None or columns["features"] is not None
-    if not named and _are_several(source):
+    if not named and (_are_several(source) or _were_counted_apart(coreset, source)):
         each = [as_built(coreset, one, **columns) for one in source]
         return open_rows(each, memory=memory, executor=executor)
-    unit = coreset.provenance.get("unit")
+    unit, duplicates = (coreset.provenance.get(name) for name in ("unit", "duplicates"))
     framed = not named and (frames.as_frame(source) is not None or is_parquet(source))
     if framed and coreset.provenance.get("design") is not None:
         design = stored_design(coreset)
         assert design is not None
-        counts = columns["counts"]
-        return rows_of(design, source, counts=counts, unit=unit, memory=memory, executor=executor)
+        known: Any = {"counts": columns["counts"], "unit": unit, "duplicates": duplicates}
+        return rows_of(design, source, memory=memory, executor=executor, **known)
     if framed:
         columns = _known_columns(coreset, columns)
     elif is_parquet(source) or frames.as_frame(source) is not None:
         columns = {**columns, "unit": unit}
+    if not isinstance(source, Rows):
+        columns = {**columns, "duplicates": duplicates}
     return open_rows(source, memory=memory, executor=executor, **columns)
 
 
@@ -190,6 +192,12 @@ def _are_several(source: Any) -> bool:
     framed = [frames.as_frame(one) is not None for one in given]
     opened = [isinstance(one, Rows) or is_parquet(one) for one in given]
     return any(framed) and all(a or b for a, b in zip(framed, opened, strict=True))
+
+
+def _were_counted_apart(coreset: Coreset, source: Any) -> bool:
+    """Whether repeated rows were counted in each of several sources."""
+    counted = coreset.provenance.get("duplicates") is not None
+    return counted and isinstance(source, list) and len(coreset.sources) > 1
 
 
 def _known_columns(coreset: Coreset, columns: dict[str, Any]) -> dict[str, Any]:

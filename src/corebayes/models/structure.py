@@ -129,3 +129,8 @@ class StructuredModel(Model, Protocol):
 def is_structured(model: Model) -> TypeGuard[StructuredModel]:
     """Whether the rows of a bound model are known to touch few parameters."""
     return getattr(model, "structure", None) is not None
+
+
+def is_hierarchical(model: Model) -> bool:
+    """Whether some parameters are known through others: effects of groups, scales of a prior."""
+    return is_structured(model) and bool(model.structure.terms or model.structure.scales.size)

@@ -67,8 +67,8 @@ class NUTS:
     same whatever runs beside it. Where `model.log_concave` is False every second chain starts
     from the mode that a draw of the prior leads to, so that a second mode shows as disagreement.
     When more than a share `tolerated` of the draws diverge, the run is repeated with `retry_accept`
-    and twice the tuning. No draw takes more than 2^`max_depth` gradients. Unless `compiled`, the
-    density is the model's Python methods.
+    and twice the tuning, but not when more than a share `hopeless` do. No draw takes more than
+    2^`max_depth` gradients. Unless `compiled`, the density is the model's Python methods.
     """
 
     num_tune: int = 300
@@ -76,6 +76,7 @@ class NUTS:
     target_accept: float = 0.8
     retry_accept: float = 0.99
     tolerated: float = 0.0
+    hopeless: float = 1.0
     max_depth: int = 10
     compiled: bool = True
 
@@ -85,6 +86,7 @@ class NUTS:
             target_accept=(0.0, 1.0),
             retry_accept=(0.0, 1.0),
             tolerated=0.0,
+            hopeless=0.0,
         )
 
     def draw(
@@ -102,7 +104,8 @@ class NUTS:
         options = {"draws": -(-num_draws // self.chains), "progress_bar": progress}
         values, stats = self._run(posterior, frame, chains, options)
         diverging = int(stats["diverging"].sum())
-        if diverging > self.tolerated * stats["diverging"].size:
+        share = diverging / stats["diverging"].size
+        if self.tolerated < share <= self.hopeless:
             careful = replace(self, num_tune=2 * self.num_tune, target_accept=self.retry_accept)
             again = careful._run(posterior, frame, chains, options)
             if again[1]["diverging"].sum() <= diverging:

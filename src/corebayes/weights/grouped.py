@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from corebayes.tangent.arrow.coordinates import GroupedElement
-from corebayes.tangent.arrow.space import ArrowSpace, Grouped
+from corebayes.tangent.arrow.space import Grouped
 from corebayes.types import Array, Indices
 
 # Added to the squared length, one, of every vector: more vectors of a group than coordinates of its
@@ -37,12 +37,11 @@ class GroupedVectors:
     total: GroupedElement
 
     @classmethod
-    def of(cls, space: ArrowSpace, vectors: Grouped, total: Array) -> tuple[Self, Array]:
-        """The vectors of a space divided by their lengths, and the lengths."""
-        lengths = np.sqrt(space.squared_norms(vectors))
+    def of(cls, vectors: Grouped, total: GroupedElement) -> tuple[Self, Array]:
+        """The vectors divided by their lengths, and the lengths."""
+        lengths = np.sqrt(vectors.squared_norms())
         safe = np.where(lengths > 0.0, lengths, 1.0)[:, None]
-        parts = space.in_parts(total)
-        return cls(vectors.common / safe, vectors.own / safe, vectors.groups, parts), lengths
+        return cls(vectors.common / safe, vectors.own / safe, vectors.groups, total), lengths
 
     @property
     def num_groups(self) -> int:

@@ -86,6 +86,14 @@ def begin(view: View, goal: Goal, warming: float) -> March | Choose:
     return _arrived(March(goal, look, temperature, warming))
 
 
+def arrived_from(view: View, goal: Goal, pilot: WeightedPoints) -> Choose | None:
+    """Newton's steps from a pilot that counts for all rows; None where no posterior is in sight."""
+    arrived = arrive(view, pilot)
+    return (
+        None if arrived is None else Choose(goal._replace(geometry=arrived.geometry), arrived.look)
+    )
+
+
 def _chosen(goal: Goal, arrived: Arrival) -> Choose:
     look, geometry, heavy = arrived
     return Choose(goal._replace(geometry=geometry), look, heavy)

@@ -18,9 +18,9 @@ from corebayes.tangent.hermite import UNSEEN, HermiteSpace
 from corebayes.types import Array, Estimate, WeightedPoints
 
 # Draws, enough to know KL to a fifth or so; and rows up to which more of them cost next to nothing.
-ENOUGH, MEASURED, FEW_ROWS = 64, 400, 20_000
+ENOUGH, MEASURED, FEW_ROWS = 40, 400, 20_000
 # Nats of the next degree that are worth a pass.
-NOTABLE = 1e-3
+NOTABLE = 2e-5
 
 
 def kl_of(view: View, look: Look, pilot: Look, tolerance: float) -> Estimate:
@@ -29,7 +29,7 @@ def kl_of(view: View, look: Look, pilot: Look, tolerance: float) -> Estimate:
     Polynomials of a degree that is matched say nothing of the next. Where few rows are all there
     are, that is measured; where many are, it is an estimate for rows that are unlike each other,
     which is too much for the rows of rare levels: where it counts, it is measured as well.
-    Cost: 400·N potentials of few rows, 64·N where the estimate is notable.
+    Cost: 400·N potentials of few rows, 40·N where the estimate is notable.
     """
     seen, space = view.kl(look, pilot), look.space
     if not isinstance(space, HermiteSpace) or look.half_variance > NEAR:

@@ -84,7 +84,11 @@ class AnnealedSparseVI(Construction):
     ) -> State:
         """At temperature one with these points as the pilot. Cost: one look."""
         goal = _goal(problem, [size or num_quadratics(problem)], is_open=size is None)
-        look = self._view(rng, problem, goal).look(points, None)
+        view = self._view(rng, problem, goal)
+        arrived = march.arrived_from(view, goal, points)
+        if arrived is not None:
+            return arrived
+        look = view.look(points, None)
         return choose.Choose(goal, look, points if isinstance(self.geometry, Pinned) else None)
 
     def reached(self, state: State, sizes: Sequence[int]) -> Mapping[int, WeightedPoints]:

@@ -24,6 +24,10 @@ class Grouped(NamedTuple):
     """(n, F): in the coordinates of the row's own group."""
     groups: Indices
 
+    def squared_norms(self) -> Array:
+        common = np.einsum("np,np->n", self.common, self.common)
+        return common + np.einsum("nf,nf->n", self.own, self.own)
+
 
 class ArrowSpace(ArrowCoordinates):
     """Rows by their P + F coordinates."""
@@ -72,8 +76,7 @@ class ArrowSpace(ArrowCoordinates):
         return vectors.common @ missing.common + own
 
     def squared_norms(self, vectors: Grouped) -> Array:
-        common = np.einsum("np,np->n", vectors.common, vectors.common)
-        return common + np.einsum("nf,nf->n", vectors.own, vectors.own)
+        return vectors.squared_norms()
 
     def gram(self, vectors: Grouped, others: Grouped | None = None) -> Array:
         others = vectors if others is None else others
