@@ -21,6 +21,7 @@ import argparse
 import json
 import multiprocessing
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
@@ -42,9 +43,16 @@ def kl_of(coreset: cb.Coreset, data: Any, draws: int) -> float:
 
 
 def nights(
-    X: np.ndarray, y: np.ndarray, num_nights: int, size: int, draws: int, **options: Any
+    X: np.ndarray,
+    y: np.ndarray,
+    num_nights: int,
+    size: int,
+    draws: int,
+    *,
+    shown: Sequence[int] = SHOWN,
+    **options: Any,
 ) -> list[dict[str, float]]:
-    """KL and CPU seconds after every night that is shown."""
+    """KL and CPU seconds after every night that is shown, and the last."""
     ends = np.linspace(0, len(X), num_nights + 1).astype(int)
     lines: list[dict[str, float]] = []
     coreset, spent = None, 0.0
@@ -57,7 +65,7 @@ def nights(
             coreset = cb.update(coreset, (X[rows], y[rows]), size=size, seed=night, **options)
         seconds = time.process_time() - began
         spent += seconds
-        if night in SHOWN or night == num_nights:
+        if night in shown or night == num_nights:
             so_far = slice(0, ends[night])
             kl = kl_of(coreset, (X[so_far], y[so_far]), draws)
             kept = 0 if coreset.reserve is None else coreset.reserve.size
@@ -138,6 +146,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--part", choices=["nights", "shards", "both"], default="both")
+    parser.add_argument("--last", action="store_true", help="KL of the last night only")
     parser.add_argument("--without", action="store_true", help="also without any reserve")
     parser.add_argument("--drift", type=float, default=0.0, help="of the coefficients")
     parser.add_argument("--json", help="where to write the figures")
@@ -164,7 +173,8 @@ def main() -> None:
             ways["no reserve"] = {"reserve": 0}
         for name, options in ways.items() if asked.part != "shards" else ():
             print(f" {name}")
-            lines = nights(X, y, asked.nights, size, asked.draws, **options)
+            shown = () if asked.last else SHOWN
+            lines = nights(X, y, asked.nights, size, asked.draws, shown=shown, **options)
             print(f"  last night: {lines[-1]['kl'] / whole:.2f} times one build")
             found[name] = lines
         trees: dict[str, dict[str, Any]] = {

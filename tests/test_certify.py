@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import corebayes as cb
 from corebayes.build import build
 from corebayes.certify import certify
 from corebayes.diagnostics import log_ratios
@@ -153,7 +156,8 @@ class TestEstimates:
 
     def test_all_rows_are_at_distance_zero(self) -> None:
         model, data = linear()
-        everything = weighted(model, data, np.arange(data.num_rows), 1.0)
+        # But for a last digit, so that it is measured.
+        everything = weighted(model, data, np.arange(data.num_rows), 1.0 + 1e-14)
         for coreset in (everything, hidden(everything)):
             certificate = certify(coreset, data)
             assert certificate.certified
@@ -200,3 +204,15 @@ def both_kl(ratios: np.ndarray) -> np.ndarray:
     shares = np.exp(ratios) / np.sum(np.exp(ratios))
     reverse, forward = log_mean - ratios.mean(), shares @ ratios - log_mean
     return np.array([reverse, forward, reverse + forward])
+
+
+def test_all_rows_as_often_as_they_count_are_the_posterior_itself():
+    """As many levels as rows: chains of such a noise may disagree, and the distance is zero."""
+    rng = np.random.default_rng(0)
+    frame = pa.table({"y": rng.normal(10.0, 3.0, 30), "g": [f"g{k}" for k in range(30)]})
+    model, data = cb.from_formula("y ~ g", frame, family="gaussian")
+    coreset = cb.build(model, data, size=30, progress=False)
+    found = cb.certify(coreset, frame)
+    assert found.certified and found.reverse_kl == (0.0, 0.0) and found.num_draws == 0
+    heavier = replace(coreset, weights=1.5 * coreset.weights)
+    assert cb.certify(heavier, frame, draws=100).reverse_kl != (0.0, 0.0)

@@ -171,8 +171,8 @@ def test_a_long_run_says_beforehand_what_it_costs(call, monkeypatch):
     code, _, err = call("build rows.npz --model logistic --out c.parquet --size 5")
     assert code == 0
     assert err == (
-        "corebayes: 1,500 rows in 1 shards: as a rule 3 to 26 passes over them, "
-        "up to 39,000 rows to read\n"
+        "corebayes: 1,500 rows in 1 shards: as a rule 2 to 32 passes over them, "
+        "up to 48,000 rows to read\n"
     )
     _, _, err = call(f"{BUILD} --size 2")
     assert "at least 2 passes over them, at least 3,000 rows to read" in err

@@ -98,10 +98,8 @@ class Rows:
     def with_sampling(self) -> Rows:
         """For a run that also draws with NUTS: a refusal at once if the budget is too small."""
         if self.budget is not None:
-            self._set(
-                None if isinstance(self.executor, Inline) else self.executor,
-                self.budget.with_sampling(),
-            )
+            own = None if isinstance(self.executor, Inline) else self.executor
+            self._set(own, self.budget.with_sampling())
         return self
 
     @property
@@ -112,8 +110,7 @@ class Rows:
     @property
     def flat(self) -> Rows:
         """The rows of units one by one."""
-        table: Any = self._table
-        return Rows(table.flat, executor=self.executor, memory=self.budget)
+        return Rows(cast(Any, self._table).flat, executor=self.executor, memory=self.budget)
 
     @property
     def _table(self) -> Table:
@@ -174,8 +171,7 @@ class Rows:
                 answer = self._scan(question)
             else:
                 names = self.column_names, self.target_name
-                found = self._scan(Checking(*names, behind.wanted, question))
-                answer = self._conclude(found)
+                answer = self._conclude(self._scan(Checking(*names, behind.wanted, question)))
         if question is not None:
             behind.asked[question.key] = question.conclude(answer, self.target_name)
         return self
@@ -189,8 +185,7 @@ class Rows:
         bad = conclude(found, behind.on_bad)
         behind.table = behind.table.without(bad) if bad.size else behind.table
         behind.num_left_out = found.num_rows - found.num_counted
-        exact = getattr(behind.table, "total_count", None)
-        behind.total_count = found.total_count if exact is None else exact
+        behind.total_count = getattr(behind.table, "total_count", None) or found.total_count
         behind.wanted, behind.checked = no_rows(), True
         if behind.kept is not None:
             behind.kept.points = joined(self.template, found.kept)
@@ -209,14 +204,13 @@ class Rows:
         return self._scan(query, numbers)
 
     def _scan(self, query: Any, numbers: Indices | None = None) -> Any:
-        checking = not self._behind.checked
         return scan(
             query,
             self._table,
             self.executor,
             numbers,
             budget=self.budget,
-            log=None if checking else self.log,
+            log=self.log if self._behind.checked else None,
             meter=self.meter,
         )
 
@@ -247,11 +241,17 @@ class Rows:
         self.meter.add(tally)
         return block
 
+    @property
+    def num_at_hand(self) -> int:
+        """How many random rows can be looked at without reading all."""
+        kept = self._behind.kept
+        return self.num_rows if kept is None or kept.reserve is None else kept.reserve.size
+
     def some(self, rng: np.random.Generator, size: int) -> Indices:
         """`size` different row numbers at random, sorted: of those that are kept if that is
         enough, so that taking them reads nothing."""
         kept = self._behind.kept
-        if kept is None or kept.reserve is None or size > kept.reserve.size:
+        if kept is None or kept.reserve is None or size > self.num_at_hand:
             return random_rows(rng, self.num_rows, size)
         return kept.reserve[random_rows(rng, kept.reserve.size, size)]
 
@@ -315,9 +315,9 @@ def open_rows(
     `memory`, such as "500MB", is what a process may take in all; see `scan/budget.py`.
 
     The first pass is an error that names row and column where a value is NaN, missing or infinite.
-    With `on_bad="drop"` such rows keep their row numbers but count zero times, with one warning.
-    Arrays are not copied and never written to. Files, streams and blocks are read again in
-    every pass, but for 256 MiB of Parquet rows without a `memory`, and refused when they changed.
+    With `on_bad="drop"` such rows keep their numbers but count zero times, with one warning. Arrays
+    are not copied and never written to. Files, streams and blocks are read again in every pass, but
+    for 256 MiB of Parquet rows read often without a `memory`, and refused when they changed.
     """
     check_choices(on_bad, duplicates, unit)
     if isinstance(source, Rows) and duplicates is None and unit is None:

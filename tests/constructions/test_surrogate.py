@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import corebayes as cb
 from corebayes.constructions.annealed.surrogate import Surrogate, foreseen
+from corebayes.problem import Problem
 from corebayes.tangent.gaussian import gaussian_kl
+from corebayes.tangent.geometry import element_of, half_square
 from corebayes.tangent.hermite import Hermite
 from corebayes.types import Block, Gaussian
 from tests.problems import coins
@@ -38,26 +44,77 @@ def closest(geometry: Hermite, model, at: Gaussian, block: Block) -> Gaussian:
     return at
 
 
-def test_it_is_all_rows_where_it_was_made_and_the_quadratic_is_right_elsewhere(model):
+@pytest.mark.parametrize("order", [2, 3])
+def test_it_is_all_rows_where_it_was_made_and_misses_a_polynomial_elsewhere(model, order):
     everything, some = rows(4000), counted(rows(50, seed=1), 80.0)
-    geometry = Hermite(order=2)
+    geometry = Hermite(order=order)
     there = Gaussian(np.array([-1.0, 0.4, 0.3]), np.diag([0.1, 0.2, 0.05]))
     space = geometry.at(model, there)
-    surrogate = Surrogate.of(space, space.total(everything), some)
-    np.testing.assert_allclose(
-        surrogate.total(space).element, space.total(everything).element, atol=1e-8
-    )
-    # Elsewhere the quadratic has the mean, gradient and Hessian of its own formula.
+    total = space.total(everything)
+    surrogate = Surrogate.of(space, total, some)
+    np.testing.assert_allclose(surrogate.total(space).element, total.element, atol=1e-8)
+    assert surrogate.total(space).mean == pytest.approx(total.mean, rel=1e-12)
+    # What is added has the derivatives, of the highest degree, that it has everywhere.
     factor = np.array([[0.2, 0.0, 0.0], [0.1, 0.3, 0.0], [-0.1, 0.05, 0.1]])
     other = geometry.at(model, Gaussian(np.array([0.2, -0.3, 0.9]), factor))
-    added = surrogate.total(other).element - other.total(some).element
-    away = other.location - space.location
-    np.testing.assert_allclose(
-        added[:3], factor.T @ (surrogate.gradient + surrogate.hessian @ away), rtol=1e-10
-    )
-    np.testing.assert_allclose(
-        np.sqrt(2.0) * added[3:].reshape(3, 3), factor.T @ surrogate.hessian @ factor, rtol=1e-8
-    )
+    own = other.total(some)
+    added, missed = surrogate.total(other).element - own.element, surrogate.missed
+    turn = np.linalg.solve(there.factor, factor)
+    highest = missed[-(3**order) :].reshape((3,) * order)
+    for _ in range(order):
+        highest = np.tensordot(highest, turn, axes=([0], [0]))
+    np.testing.assert_allclose(added[-(3**order) :], highest.ravel(), rtol=1e-7, atol=1e-9)
+
+
+def moved(space, deviations):
+    return replace(space, location=space.location + deviations * space.factor.sum(axis=1))
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_its_error_elsewhere_is_what_it_says(model, order):
+    everything = rows(40_000, 3)
+    at = closest(Hermite(order=2), model, Gaussian(np.zeros(3), 0.01 * np.eye(3)), everything)
+    space = Hermite(order=order).at(model, at)
+    far, total = moved(space, 4.0), space.total(everything)
+    truth, said, found = far.total(everything).element, [], []
+    for seed in range(20):
+        some = everything.take(np.random.default_rng(seed).choice(40_000, 2000, replace=False))
+        surrogate = Surrogate.of(space, total, counted(some, 20.0))
+        said.append(surrogate.sample.error(far))
+        found.append(half_square(surrogate.total(far).element - truth))
+    assert 0.5 * np.mean(said) < np.mean(found) < 2.0 * np.mean(said)
+    # Of a lower power of the distance than the degrees that are known.
+    assert surrogate.sample.error(moved(space, 2.0)) < 0.2 * surrogate.sample.error(far)
+
+
+def test_a_subsample_that_misses_rows_far_out_does_not_stand_for_them(model):
+    everything = rows(20_000, 4)
+    some = counted(everything.take(slice(0, 10_000)), 2.0)
+    at = closest(Hermite(order=2), model, Gaussian(np.zeros(3), 0.01 * np.eye(3)), everything)
+    # Where both labels are as likely, so that they say something.
+    away = 20.0 * np.cross(at.mean, [0.0, 0.0, 1.0])
+    far = Block({"X": np.tile(away, (3, 1)), "y": np.zeros(3)})
+    space = Hermite(order=3).at(model, at)
+    near = moved(space, 0.05)
+    assert Surrogate.of(space, space.total(everything), some).is_exact(near)
+    assert not Surrogate.of(space, space.total(everything.append(far)), some).is_exact(near)
+    assert not Surrogate.of(space, space.total(everything), some).is_exact(moved(space, 20.0))
+
+
+@pytest.mark.parametrize("family", [cb.LogisticRegression, cb.PoissonRegression])
+def test_many_rows_are_added_up_once_and_matched_as_well(family):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400_000, 4))
+    eta = X @ [0.3, -0.2, 0.4, 0.1]
+    y = (coins(rng, eta) if family is cb.LogisticRegression else rng.poisson(np.exp(eta))) * 1.0
+    model = family(prior=cb.Normal())
+    coreset = cb.build(model, (X, y), size=15, reserve=0, progress=False)
+    # With the random rows that come before all, and no looks after.
+    assert coreset.provenance["passes"] <= 1.25
+    problem, geometry = Problem(coreset.model, (X, y)), Hermite(order=2)
+    space = geometry.space(rng, problem, coreset.points)
+    left = geometry.total(problem, space).element - element_of(space, coreset.points)
+    assert half_square(left) < coreset.trace[-1]["kl"] + 2e-8 < 1e-4
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -69,7 +126,7 @@ def test_what_is_foreseen_is_closer_than_a_plain_step_and_off_by_what_it_says(mo
     first = geometry.at(model, closest(geometry, model, start, some))
     total = first.total(everything)
     end = closest(geometry, model, first.gaussian, everything)
-    found, off, walled = foreseen(geometry, first, total, some)
+    found, off, walled, _ = foreseen(geometry, first, total, some)
     plain = first.newton(total)[0]
     assert gaussian_kl(found, end) < 0.3 * gaussian_kl(plain, end)
     assert gaussian_kl(found, end) < 20.0 * off < 1.0
@@ -84,7 +141,7 @@ def test_a_subsample_without_the_rows_that_matter_foresees_nothing(model):
     start = Gaussian(np.zeros(3), 0.01 * np.eye(3))
     first = geometry.at(model, closest(geometry, model, start, some))
     total = first.total(everything.append(far))
-    found, off, walled = foreseen(geometry, first, total, some)
+    found, off, walled, _ = foreseen(geometry, first, total, some)
     plain = first.newton(total)[0]
     assert off == float("inf") and not walled
     np.testing.assert_array_equal(found.mean, plain.mean)
@@ -106,3 +163,18 @@ def test_levels_that_are_separated_take_few_passes(link, seed):
     assert coreset.provenance["passes"] <= 9.0
     found = cb.certify(coreset, (X, y.astype(float)), seed=seed + 1)
     assert found.certified and found.reverse_kl.value < 1e-4
+
+
+def test_no_file_is_read_again_for_the_rows_before_all(tmp_path):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300_000, 3))
+    y = coins(rng, X @ [0.3, -0.2, 0.4]) * 1.0
+    columns = {name: X[:, k] for k, name in enumerate("abc")}
+    pq.write_table(pa.table({**columns, "y": y}), tmp_path / "rows.parquet", row_group_size=50_000)
+    model, file = cb.LogisticRegression(prior=cb.Normal()), str(tmp_path / "rows.parquet")
+    for memory in (None, "400MB"):
+        coreset = cb.build(
+            model, file, target="y", size=12, reserve=0, memory=memory, progress=False
+        )
+        spent = coreset.provenance
+        assert spent["rows_decoded"] <= 300_000 * (1.0 + np.floor(spent["passes"]))

@@ -104,5 +104,6 @@ def test_the_built_in_regression_agrees_with_bambis_predict():
     np.testing.assert_allclose(found.mean, mean, rtol=1e-6)
     spread = theirs.posterior_predictive["y"].quantile([0.05, 0.95], dim=("chain", "draw"))
     np.testing.assert_allclose([found.lower, found.upper], spread, atol=0.05)
-    with pytest.raises(ValueError, match="columns that Bambi computed"):
-        cb.predict(coreset, new)
+    np.testing.assert_allclose(
+        cb.predict(coreset, new, draws=drawn, num_draws=4000).mean, mean, rtol=1e-6
+    )

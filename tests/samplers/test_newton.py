@@ -38,3 +38,30 @@ def test_a_quadratic_is_climbed_in_one_step() -> None:
     fit = newton(np.zeros(2), slopes, lambda _: 0.0, tolerance=1e-8, max_steps=200)
     np.testing.assert_allclose(fit.mean, mode, rtol=0, atol=1e-12)
     np.testing.assert_allclose(fit.factor @ fit.factor.T, np.linalg.inv(precision), rtol=1e-12)
+
+
+def test_a_step_that_is_far_too_long_is_shortened_at_once() -> None:
+    """−log cosh has no curvature far out: Newton's step from there is thousands of times too long,
+    and halving it one value at a time would take a pass each."""
+    asked = [0, 0]
+
+    def value(theta: Array) -> float:
+        asked[0] += 1
+        return -float(np.logaddexp(theta, -theta)[0])
+
+    def rises(thetas: Array) -> Array:
+        asked[1] += 1
+        values = -np.logaddexp(thetas, -thetas)[:, 0]
+        return values - values[0]
+
+    def slopes(theta: Array) -> tuple[Array, Array]:
+        slope = np.tanh(theta)
+        return -slope, -np.diag(1.0 - slope**2)
+
+    start = np.array([7.0])
+    fit = newton(start, slopes, value, rises=rises, tolerance=1e-8, max_steps=200)
+    np.testing.assert_allclose(fit.mean, 0.0, atol=1e-3)
+    together = sum(asked)
+    asked[:] = [0, 0]
+    newton(start, slopes, value, tolerance=1e-8, max_steps=200)
+    assert together < 0.5 * sum(asked)

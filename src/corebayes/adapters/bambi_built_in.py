@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.adapters.bambi_density import same_density
+from corebayes.adapters.bambi_design import design_of
 from corebayes.adapters.bambi_priors import NoCounterpart, normal_prior, number, scale_priors
 from corebayes.data.arrays import ArrayData
 from corebayes.models import (
@@ -146,13 +147,13 @@ def translated(own: Any) -> tuple[MixedRegression, Rows]:
         for group, names in labels.items()
     ]
     plain = {*list(columns.values)[:num_fixed], *labels}
+    X = np.column_stack(list(columns.values.values()))
+    y = np.asarray(np.squeeze(response.data), dtype=np.float64)
     rows = ArrayData(
-        fields={
-            "X": np.column_stack(list(columns.values.values())),
-            "y": np.asarray(np.squeeze(response.data), dtype=np.float64),
-        },
+        fields={"X": X, "y": y},
         column_names=tuple(columns.values),
         target_name=str(response.alias or response.name),
+        design=design_of(own, X, y, tuple(columns.values)),
     )
     model = MixedRegression(
         family=family.make(prior=prior, **known),
@@ -201,6 +202,8 @@ def _fixed(
         wide = values.reshape(len(values), -1)
         labels = next(iter(term.coords.values()), None)
         start = len(columns.values)
+        if labels is not None and len(labels) != wide.shape[1]:
+            raise NoCounterpart
         for place, column in enumerate(wide.T):
             label = "" if labels is None else f"[{labels[place]}]"
             columns.add(f"{name}{label}", column)

@@ -21,11 +21,10 @@ from corebayes.certify.covering import one_mode, several_modes
 from corebayes.certify.evidence import Chains, Evidence, LostDigitsError, Ratios
 from corebayes.certify.kl import Measured, measure_kl
 from corebayes.certify.marginals import Marginals, marginals
-from corebayes.certify.same_data import check_same_data
+from corebayes.certify.same_data import check_same_data, has_every_row
 from corebayes.certify.steps import certificate_of_steps
 from corebayes.coreset import Coreset, GroupCoreset, check_coreset
 from corebayes.formula.rows import as_built
-from corebayes.models.conjugate import ConjugateModel
 from corebayes.models.structure import is_structured
 from corebayes.models.touching import is_touching
 from corebayes.rows import Rows
@@ -80,16 +79,17 @@ def certify(
     `memory`, such as "500MB", is what the passes may bring the process to in all.
     The coreset is certified when KL(π_w ‖ π) is at most `tol` nats with two standard errors to
     spare, which happens to one above `tol` in 40 cases at most; at 0.02 no probability is off by
-    more than 0.1. For conjugate models KL is exact. For others draws are added until the verdict
-    is clear, `draws` at most: weighted draws of a mixture around the modes of π_w and π where one
-    covers π_w, four NUTS chains otherwise. A `sampler` of one's own must draw from π_w itself;
-    unless it says that its draws are independent, errors have their autocorrelation and its chains
-    must agree. No number is given when the chains disagree, draws diverge, or the ratios have heavy
-    tails (k̂ > 0.7) or few effective draws: the verdict says whether draws or coreset are at fault.
-    Of a model that is not log-concave the modes are searched for by annealing, up to 40 parameters:
-    beyond, below 0.001 nats, and where a rare value of a row matters at no place that was looked
-    at, the distance around the modes that were found is given, and nothing is certified. Modes
-    that a `sampler` of one's own does not visit are not looked for.
+    more than 0.1. For conjugate models KL is exact, and zero where the coreset is all rows. For
+    others draws are added until the verdict is clear, `draws` at most: weighted draws of a mixture
+    around the modes of π_w and π where one covers π_w, four NUTS chains otherwise. A `sampler` of
+    one's own must draw from π_w itself; unless it says that its draws are independent, errors have
+    their autocorrelation and its chains must agree. No number is given when the chains disagree,
+    draws diverge, or the ratios have heavy tails (k̂ > 0.7) or few effective draws: the verdict
+    says whether draws or coreset are at fault. Of a model that is not log-concave the modes are
+    searched for by annealing, up to 40 parameters: beyond, below 0.001 nats, and where a rare value
+    of a row matters at no place that was looked at, the distance around the modes that were found
+    is given, and nothing is certified. Modes that a `sampler` of one's own does not visit are not
+    looked for.
     Cost: N potentials for each draw, and a few passes of N·d² flops unless 100 draws will do.
     """
     _check_arguments(draws, tol, seed, sampler)
@@ -135,8 +135,10 @@ def _measured_with(
     coreset: Coreset, rows: Rows, *, draws: int, seed: int, tol: float, sampler: Sampler | None
 ) -> Certificate:
     model = coreset.model
+    if sampler is None and has_every_row(coreset, rows):
+        return _known(coreset, 0.0, 0.0, tol)
     if sampler is None and is_conjugate(model):
-        return _exact(model, coreset, rows, tol)
+        return _known(coreset, *exact_kl(model, coreset, rows), tol)
     rng = np.random.default_rng(seed)
     if sampler is not None:
         drawn = _draw(rng, coreset, draws, sampler)
@@ -192,8 +194,8 @@ def _of_nuts(rng: Rng, coreset: Coreset, rows: Rows, draws: int, tol: float) -> 
     return _of_draws(coreset, rows, drawn, tol, numbers, looks=sum(ends))
 
 
-def _exact(model: ConjugateModel, coreset: Coreset, rows: Rows, tol: float) -> Certificate:
-    reverse, forward = exact_kl(model, coreset, rows)
+def _known(coreset: Coreset, reverse: float, forward: float, tol: float) -> Certificate:
+    """Where KL both ways is known without a draw."""
     found = Measured(
         reverse=Estimate(reverse, 0.0),
         forward=Estimate(forward, 0.0),

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from corebayes.coreset import Coreset
+from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.rows import Rows
 
 
@@ -47,6 +47,15 @@ def check_same_data(coreset: Coreset, data: Rows) -> None:
                 f"row {row} of this data differs from the coreset's in "
                 f"{name!r}: pass the data the coreset was built from, in its order"
             )
+
+
+def has_every_row(coreset: Coreset, data: Rows) -> bool:
+    """Whether it has every row as often as it counts: π_w is π, however hard that is to draw."""
+    if coreset.size < data.num_rows - data.num_left_out or isinstance(coreset, GroupCoreset):
+        return False
+    if np.unique(coreset.indices).size < coreset.size:
+        return False
+    return np.array_equal(data.take(coreset.indices).multiplicity(), coreset.weights)
 
 
 def _check_names(built: Sequence[str], given: Sequence[str]) -> None:

@@ -40,6 +40,7 @@ from corebayes.samplers.places import (
     spread,
 )
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.remembered import Remembered
 from corebayes.samplers.subsamples import RACE_ROWS, SUBSAMPLE_ROWS, Sampled
 from corebayes.samplers.tempering import Annealed
 from corebayes.scan.query import Derivatives
@@ -158,8 +159,9 @@ def full_mode(model: Model, rows: Rows, start: Array) -> Mode | None:
 
 
 def _full_mode(model: Model, rows: Rows, start: Array) -> Mode | None:
-    fit = asked_posterior(model, rows.ask, start=start, tolerance=1e-3)
-    height = rows.ask(Derivatives(model, fit.mean)).value
+    ask = Remembered(rows.ask)
+    fit = asked_posterior(model, ask, start=start, tolerance=1e-3)
+    height = float(ask(Derivatives(model, fit.mean)).value)
     height += float(model.log_prior(fit.mean[None, :])[0])
     mass = height + log_volume(fit)
     finite = np.isfinite(mass) and np.all(np.isfinite(fit.mean))

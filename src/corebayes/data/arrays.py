@@ -175,9 +175,11 @@ def finite_float64(values: NDArray[Any], bad: Indices) -> Array:
 
 
 def concatenated(blocks: Sequence[Block]) -> Block:
-    """The rows of all these blocks, which are alike."""
-    names = blocks[0].fields
-    fields = {name: np.concatenate([block[name] for block in blocks]) for name in names}
+    """The rows of all these blocks, which are alike, each row in one piece."""
+    fields = {
+        name: np.ascontiguousarray(np.concatenate([block[name] for block in blocks]))
+        for name in blocks[0].fields
+    }
     counted = any(block.counts is not None for block in blocks)
     counts = np.concatenate([block.multiplicity() for block in blocks]) if counted else None
     return Block(fields, counts)

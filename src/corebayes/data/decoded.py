@@ -1,4 +1,8 @@
-"""Shards that stay in memory once they are decoded, as far as a few hundred megabytes go.
+"""Shards that stay in memory when they are decoded again and again, as far as a few hundred
+megabytes go.
+
+A build reads its rows twice as a rule, once to check them and once to add them up. Fresh memory for
+all of them costs as much as decoding does, so they stay from the third reading on.
 
 Passes run from the first shard to the last, so the first ones stay: those used last would be gone
 before their turn comes again.
@@ -14,6 +18,8 @@ from corebayes.types import Block
 # For all rows that a process has open, where no `memory` says what it may take: 3e6 rows of ten
 # features and a target.
 MOST_BYTES = 2**28
+# Readings after which a shard is not kept yet.
+PASSING = 2
 
 
 class _Room:
@@ -42,6 +48,7 @@ class Decoded:
 
     def __init__(self) -> None:
         self._shards: dict[int, list[Block]] = {}
+        self._readings: dict[int, int] = {}
         self._room = _room
 
     def __reduce__(self) -> tuple[type[Decoded], tuple[()]]:
@@ -51,7 +58,11 @@ class Decoded:
         return self._shards.get(shard)
 
     def keeping(self, shard: int, parts: Iterator[Block]) -> Iterator[Block]:
-        """The parts as they come, kept if they all fit."""
+        """The parts as they come, kept if they all fit and are read often."""
+        readings = self._readings[shard] = self._readings.get(shard, 0) + 1
+        if readings <= PASSING:
+            yield from parts
+            return
         kept: list[Block] = []
         fits = True
         try:

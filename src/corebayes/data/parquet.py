@@ -145,6 +145,7 @@ class ParquetSource:
         """A few columns at a time, so that Arrow holds little."""
         names, picked = self._stored(piece), slice(None) if positions is None else positions
         features = {name: place for place, name in enumerate(self.roles.features)}
+        # A column is a row here: copied in one go, and summed in one go by every pass.
         matrix, others, length = np.empty((0, 0)), dict[str, Array](), 0
         for first in range(0, len(names), COLUMNS_AT_ONCE):
             some = names[first : first + COLUMNS_AT_ONCE]
@@ -152,18 +153,19 @@ class ParquetSource:
             columns = [arrow_column(table.column(name))[picked] for name in some]
             if first == 0:
                 length = table.num_rows
-                matrix = np.empty((len(columns[0]), len(features)))
-            inside = [k for k, name in enumerate(some) if name in features]
-            places = [features[some[k]] for k in inside]
-            side_by_side([columns[k] for k in inside], matrix, places)
-            others |= {n: columns[k].copy() for k, n in enumerate(some) if n not in features}
+                matrix = np.empty((len(features), len(columns[0])))
+            for name, column in zip(some, columns, strict=True):
+                if name in features:
+                    matrix[features[name]] = column
+                else:
+                    others[name] = column.copy()
         for name, value in piece.constants.items():
             if name in features:
-                matrix[:, features[name]] = value
+                matrix[features[name]] = value
             else:
-                others[name] = np.full(len(matrix), value)
+                others[name] = np.full(matrix.shape[1], value)
         tally.rows += length
-        yield self._labelled(matrix, others)
+        yield self._labelled(matrix.T, others)
 
     def _by_parts(
         self, file: Any, piece: Piece, groups: Any, positions: Indices | None, tally: Tally

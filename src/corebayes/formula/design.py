@@ -63,6 +63,8 @@ class Design:
     """Columns of X that no coefficient belongs to, by what they mean: offset, trials, event."""
     drops: bool = False
     """Whether rows with missing values are left out."""
+    order: tuple[tuple[str, int], ...] = ()
+    """The names of X and which of the columns they are, where another library orders them."""
 
     @classmethod
     def fit(cls, formula: str, frame: Any) -> Design:
@@ -73,8 +75,13 @@ class Design:
     def column_names(self) -> tuple[str, ...]:
         """Of X: the columns of the terms, those that only groups have slopes of, group codes, and
         what stands beside the predictor."""
+        return tuple(name for name, _ in self.order) or self.made_names
+
+    @cached_property
+    def made_names(self) -> tuple[str, ...]:
+        """Of all columns, in the order in which they are made."""
         beside = self.beside_names.values()
-        return (*self.fixed_names, *self.slope_names, *self.group_names, *beside)
+        return (*self.fixed_names, *self.slope_names, *self._group_columns, *beside)
 
     @property
     def beside_names(self) -> dict[str, str]:
@@ -93,7 +100,15 @@ class Design:
 
     @cached_property
     def group_names(self) -> tuple[str, ...]:
-        """Columns of codes; a column that is also a term, as in x + (1 | x), has its name."""
+        """Columns of codes, as X has them."""
+        if not self.order:
+            return self._group_columns
+        called = {place: name for name, place in self.order}
+        return tuple(called[self.made_names.index(name)] for name in self._group_columns)
+
+    @cached_property
+    def _group_columns(self) -> tuple[str, ...]:
+        """A column that is also a term, as in x + (1 | x), has its name."""
         others = {*self.fixed_names, *self.slope_names}
         return tuple(f"{group.name}{' group' * (group.name in others)}" for group in self.groups)
 
@@ -152,10 +167,11 @@ class Design:
 
     def apply(self, columns: Columns, new: Mapping[str, NewLevels] | None = None) -> Array:
         """The matrix X of these rows; groups that the design has not are an error, or `new`."""
-        num_rows, places = length(columns), {n: k for k, n in enumerate(self.column_names)}
+        num_rows, places = length(columns), {n: k for k, n in enumerate(self.made_names)}
         X = np.empty((num_rows, len(places)))
-        for name, group in zip(self.group_names, self.groups, strict=True):
-            X[:, places.pop(name)] = codes_of(group, columns, (new or {}).get(name))
+        called = zip(self._group_columns, self.group_names, self.groups, strict=True)
+        for name, own, group in called:
+            X[:, places.pop(name)] = codes_of(group, columns, (new or {}).get(own))
         for role, name in self.beside_names.items():
             X[:, places.pop(name)] = self._beside(role, columns)
         encoded: dict[tuple[int, bool], Array] = {}
@@ -173,7 +189,7 @@ class Design:
             for name, values in zip(names, product.T, strict=True):
                 if name in places:
                     X[:, places.pop(name)] = values
-        return X
+        return X[:, [place for _, place in self.order]] if self.order else X
 
     def target_of(self, columns: Columns) -> Array:
         """The left side; True counts as 1, levels as 0, 1, …"""
@@ -226,6 +242,7 @@ class Design:
             **({"groups": grouped} if grouped else {}),
             **({"beside": beside} if beside else {}),
             **({"missing": "drop"} if self.drops else {}),
+            **({"order": [list(entry) for entry in self.order]} if self.order else {}),
             "formula": self.formula,
             "target": tree.to_data(self.target),
             "factors": [

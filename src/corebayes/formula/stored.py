@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 from corebayes.formula import tree
@@ -18,7 +19,7 @@ from corebayes.formula.tree import Column, Literal, Node, label, show, walk
 # More groups than any coreset has rows for.
 MAX_LEVELS = 10_000_000
 PARTS = {"formula", "target", "factors", "terms", "states"}
-OPTIONAL = {"groups", "beside", "missing"}
+OPTIONAL = {"groups", "beside", "missing", "order"}
 ROLES = ("offset", "trials", "event")
 
 
@@ -39,6 +40,10 @@ def read_design(data: Any) -> Design:
     text = _checked(parts["formula"], str, "formula")
     drops = "missing" in parts
     design = Design(text, target, factors, terms, states, groups, beside, drops)
+    design.check()
+    if "order" not in parts:
+        return design
+    design = replace(design, order=_order(parts["order"], design))
     design.check()
     return design
 
@@ -120,6 +125,22 @@ def _groups(data: Any, factors: tuple[Factor, ...]) -> tuple[Group, ...]:
     if len({frozenset(group.columns) for group in groups}) < len(groups):
         raise ValueError("there are two groups of the same columns")
     return tuple(groups)
+
+
+def _order(data: Any, design: Design) -> tuple[tuple[str, int], ...]:
+    """Names and numbers of columns; every column of groups is among them."""
+    order: list[tuple[str, int]] = []
+    for entry in _checked(data, list, "the order of columns"):
+        name, place = _checked(entry, list, "a column and its place", 2)
+        known = type(place) is int and 0 <= place < len(design.made_names)
+        if not isinstance(name, str) or not known:
+            raise ValueError("the order of columns must have names and numbers of columns")
+        order.append((name, place))
+    places = [place for _, place in order]
+    grouped = {design.made_names.index(name) for name in design.group_names}
+    if not order or any(places.count(place) != 1 for place in grouped):
+        raise ValueError("the order of columns must name those of groups, each once")
+    return tuple(order)
 
 
 def _states(data: Any, nodes: list[Node]) -> dict[str, State]:

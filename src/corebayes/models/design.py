@@ -17,7 +17,7 @@ from corebayes.types import Array, Block, Data, Indices
 # More different numbers are no categories.
 MOST_KINDS = 1000
 # Numbers of a block that stay in a core's cache, and rows beyond which calls cost nothing.
-BLOCK_VALUES, MOST_ROWS = 100_000, 16_384
+BLOCK_VALUES, MOST_ROWS = 72_000, 16_384
 
 
 class Regression(Protocol):
@@ -178,7 +178,10 @@ class Targets:
 
     def merge(self, first: SeenRows, second: SeenRows) -> SeenRows:
         bad = first.bad
-        if bad is None:
+        known = first.targets.tolist()
+        if bad is None and all(one in known for one in second.targets.tolist()):
+            bad = second.bad
+        elif bad is None:
             # What the rows before say is held against the first row of every target.
             one = self._bad(second.targets, second.numbers, first.lowest)
             bad = min((each for each in (one, second.bad) if each is not None), default=None)
@@ -233,8 +236,11 @@ def _first_different(y: Array) -> tuple[Array, Indices]:
     """The first three different values, and where they are first: enough to tell labels."""
     places: list[int] = []
     other = np.ones(y.size, dtype=bool)
-    while len(places) < 3 and np.any(other):
-        places.append(int(np.argmax(other)))
-        other &= y != y[places[-1]]
+    while len(places) < 3 and y.size:
+        place = int(other.argmax())
+        if not other[place]:
+            break
+        places.append(place)
+        other &= y != y[place]
     first = np.array(places, dtype=np.int64)
     return y[first], first

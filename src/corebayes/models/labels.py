@@ -26,7 +26,10 @@ class LabelRegression(GLM):
         bad = ~((y == 1.0) | (y == 0.0) | (y == -1.0))
         negatives = y[y < 1.0]
         if np.any(bad) or negatives.size == 0:
-            return bad, "labels must be 0 and 1, or -1 and 1, or bool"
+            return bad, (
+                "labels must be 0 and 1, or -1 and 1, or bool; other numbers have another family, "
+                "such as gaussian or poisson"
+            )
         negative = lowest if lowest < 1.0 else negatives[0]
         return (y < 1.0) & (y != negative), (
             f"earlier rows have {negative:g} for the same class; "

@@ -142,8 +142,8 @@ class StudentTRegression(GLM):
         return np.zeros_like(row["y"])
 
     def mean(self, at: Sequence[Array], row: Row) -> Array:
-        """η, where df > 1; there is no mean otherwise."""
-        return np.where(at[2] > 0.0, at[0], np.nan)
+        """η: the mean where df > 1, and the middle where there is no mean."""
+        return at[0]
 
     def draw(self, rng: np.random.Generator, at: Sequence[Array], row: Row) -> Array:
         eta, u, v = at

@@ -21,6 +21,8 @@ from corebayes.rows import open_rows
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.newton import newton
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.remembered import Remembered
+from corebayes.scan.heights import Heights
 from corebayes.scan.passes import Executor
 from corebayes.scan.query import Derivatives, Slopes
 from corebayes.types import Array, Block, Gaussian, Model
@@ -182,23 +184,29 @@ def full_posterior(
 
 def asked_posterior(
     model: Model,
-    ask: Callable[[Derivatives], Slopes],
+    ask: Callable[[Any], Any],
     *,
     start: Array | None = None,
     tolerance: float = 1e-20,
+    max_steps: int = 200,
 ) -> Gaussian:
     """Laplace approximation of the posterior of whatever rows `ask` takes its answers from."""
+    asked = ask if isinstance(ask, Remembered) else Remembered(ask)
 
     def slopes(theta: Array) -> tuple[Array, Array]:
-        answer = ask(Derivatives(model, theta))
+        answer: Slopes = asked(Derivatives(model, theta))
         return (
             answer.gradient + model.log_prior_gradient(theta),
             answer.hessian + model.log_prior_hessian(theta),
         )
 
     def value(theta: Array) -> float:
-        likelihood = ask(Derivatives(model, theta)).value
+        likelihood: float = asked(Derivatives(model, theta)).value
         return likelihood + float(model.log_prior(theta[None, :])[0])
 
+    def rises(thetas: Array) -> Array:
+        priors = model.log_prior(thetas)
+        return asked(Heights(model, thetas)) + priors - priors[0]
+
     start = np.zeros(model.dim) if start is None else start
-    return newton(start, slopes, value, tolerance=tolerance, max_steps=200)
+    return newton(start, slopes, value, rises=rises, tolerance=tolerance, max_steps=max_steps)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from corebayes.scan.heights import Heights
 from corebayes.scan.query import Derivatives, Slopes
 
 
@@ -11,16 +13,18 @@ class Remembered:
     """A pass gives value, gradient and Hessian, and its answer is kept: what a line search has
     tried is where the next step begins."""
 
-    def __init__(self, ask: Callable[[Derivatives], Slopes]):
+    def __init__(self, ask: Callable[[Any], Any]):
         self._ask = ask
         self._answers: dict[bytes, Slopes] = {}
+        self.num_passes = 0
 
-    @property
-    def num_passes(self) -> int:
-        return len(self._answers)
-
-    def __call__(self, query: Derivatives) -> Slopes:
-        key = query.theta.tobytes()
-        if key not in self._answers:
-            self._answers[key] = self._ask(query)
-        return self._answers[key]
+    def __call__(self, query: Derivatives | Heights) -> Any:
+        """Slopes, or how high several places are, which is not asked twice anyway."""
+        key = query.theta.tobytes() if isinstance(query, Derivatives) else None
+        if key in self._answers:
+            return self._answers[key]
+        self.num_passes += 1
+        answer = self._ask(query)
+        if key is not None:
+            self._answers[key] = answer
+        return answer

@@ -19,12 +19,14 @@ Answer = TypeVar("Answer")
 # Numbers in a block: 4,096 rows at 100 draws, 3.3 MB. Shorter blocks stay in a nearer cache, but
 # then threads spend their time handing the interpreter to each other.
 BLOCK_VALUES = 409_600
+# Rows in a block at most: NumPy's calls are a tenth of the work then.
+MOST_ROWS = 8192
 
 
 def rows_of_width(width: int) -> int:
     """Rows in a block when `width` numbers are computed of each; what numbers there are decides,
     never the machine, so that sums have the same bits everywhere."""
-    return min(max(BLOCK_VALUES // width, 64), 4096)
+    return min(max(BLOCK_VALUES // width, 64), MOST_ROWS)
 
 
 class Query(Protocol[Answer]):

@@ -175,6 +175,13 @@ class HermiteSpace(RidgeAlgebra):
         misfit = 0.5 * gradient @ step + 0.25 * np.sum(np.square(precision - np.eye(dim)))
         return nearer, float(misfit)
 
+    def cut(self, total: Total, order: int) -> tuple[HermiteSpace, Total]:
+        """The space without degrees beyond `order`, and a total there."""
+        if self.order <= order:
+            return self, total
+        lower = replace(self, order=order)
+        return lower, total._replace(element=total.element[: lower.num_numbers])
+
     def slopes_and_curvature(self, element: Array) -> tuple[Array, Array]:
         """Σ c_1 β and Σ c_2 ββᵀ of an element: mean gradient and Hessian, in units of L."""
         slopes, curvature = self._split(element)[:2]
@@ -260,20 +267,26 @@ class Hermite(Geometry):
         *,
         enough: float,
         most_steps: int,
+        near: float = 0.0,
+        most_looks: float = np.inf,
     ) -> tuple[HermiteSpace, Total]:
         """Towards the Gaussian closest to a posterior, until so few nats are left, and its total.
 
         Newton's steps, each shortened until KL falls: whole ones go back and forth where a
         posterior is as wide as its prior on one side and narrow on the other (separated classes).
+        So many nats as are `near` will do where a step no longer halves them.
         """
         space, total = self._within_sight(model, fit, ask)
-        share = 1.0
+        share, last, looks = 1.0, np.inf, 0
         for _ in range(most_steps):
             misfit = space.newton(total)[1]
-            if misfit <= enough:
+            if misfit <= (near if misfit > 0.5 * last else enough):
                 break
-            energy = space.free_energy(total)
+            energy, last = space.free_energy(total), misfit
             for _ in range(SHORTER_STEPS):
+                looks += 1
+                if looks > most_looks:
+                    return space, total
                 nearer = self.at(model, space.newton(total, share)[0])
                 answer = ask(nearer)
                 # So close that the last digits of the energy say nothing, whole steps get closer.

@@ -15,10 +15,9 @@ from functools import cache
 from math import factorial
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from corebayes.coreset.missed import Missed
-from corebayes.types import Array, Gaussian, Indices
+from corebayes.types import Array, Gaussian, Indices, Total
 
 
 def polynomial_of(at: Gaussian, order: int, element: Array) -> Missed:
@@ -34,35 +33,42 @@ def polynomial_of(at: Gaussian, order: int, element: Array) -> Missed:
 def element_at(polynomial: Missed, at: Gaussian, order: int) -> Array:
     """The coordinates in `RidgeAlgebra(d, order)` at another Gaussian; degrees beyond the
     polynomial's own are zero there."""
+    return total_at(polynomial, at, order).element
+
+
+def total_at(polynomial: Missed, at: Gaussian, order: int) -> Total:
+    """The same, and how much larger the polynomial's mean is there than where it was made."""
     (mean, factor), dim = polynomial.at, at.mean.size
-    shift = solve_triangular(factor, at.mean - mean, lower=True)
-    turn = solve_triangular(factor, at.factor, lower=True)
-    tensors = _widened(_shifted(_tensors(polynomial), shift), turn @ turn.T - np.eye(dim))
+    shift = np.asarray(np.linalg.solve(factor, at.mean - mean), dtype=np.float64)
+    turn = np.asarray(np.linalg.solve(factor, at.factor), dtype=np.float64)
+    constant, *tensors = _widened(
+        _shifted(_tensors(polynomial), shift), turn @ turn.T - np.eye(dim)
+    )
     parts = [
         _turned(tensor, turn).ravel() / np.sqrt(factorial(degree))
         for degree, tensor in enumerate(tensors[:order], start=1)
     ]
     missing = [np.zeros(dim**degree) for degree in range(len(parts) + 1, order + 1)]
-    return np.concatenate([*parts, *missing])
+    return Total(np.concatenate([*parts, *missing]), float(constant))
 
 
 def _shifted(tensors: list[Array], shift: Array) -> list[Array]:
     """exp(⟨a, ∂⟩): every degree gets what the higher ones are at a."""
     result = [tensor.copy() for tensor in tensors]
-    for place, tensor in enumerate(tensors):
-        for times in range(1, place + 1):
+    for degree, tensor in enumerate(tensors):
+        for times in range(1, degree + 1):
             tensor = tensor @ shift / times
-            result[place - times] += tensor
+            result[degree - times] += tensor
     return result
 
 
 def _widened(tensors: list[Array], wider: Array) -> list[Array]:
     """exp(½ ⟨BBᵀ − I, ∂²⟩)."""
     result = [tensor.copy() for tensor in tensors]
-    for place, tensor in enumerate(tensors):
-        for times in range(1, place // 2 + 1):
+    for degree, tensor in enumerate(tensors):
+        for times in range(1, degree // 2 + 1):
             tensor = np.tensordot(tensor, wider, axes=2) / (2 * times)
-            result[place - 2 * times] += tensor
+            result[degree - 2 * times] += tensor
     return result
 
 
@@ -74,7 +80,9 @@ def _turned(tensor: Array, turn: Array) -> Array:
 
 
 def _tensors(polynomial: Missed) -> list[Array]:
-    dim, tensors, start = polynomial.at.mean.size, list[Array](), 0
+    """By degree, the constant first, which is zero."""
+    dim, start = polynomial.at.mean.size, 0
+    tensors: list[Array] = [np.zeros(())]
     for degree in range(1, polynomial.order + 1):
         first, back = _distinct(dim, degree)
         part = polynomial.numbers[start : start + first.size]

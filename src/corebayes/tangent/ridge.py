@@ -42,11 +42,16 @@ class RidgeAlgebra:
 
     @property
     def width(self) -> int:
-        """Numbers of a row at once: its powers, or its monomials, weighted and not."""
+        """Numbers of a row at once: its monomials, weighted and not where they are many."""
         if self.order <= 3:
-            return self.dim ** max(self.order - 1, 1)
+            return comb(self.dim + max(self.order - 2, 0), max(self.order - 1, 1))
         half = (self.order + 1) // 2
         return 2 * comb(self.dim + half - 1, half)
+
+    @property
+    def num_numbers(self) -> int:
+        """Of an element."""
+        return sum(self.dim**degree for degree in range(1, self.order + 1))
 
     @property
     def sums(self) -> int:
@@ -116,9 +121,20 @@ class RidgeAlgebra:
 
     def last_degree(self, vectors: Ridges) -> Array:
         """The share of the highest degree in ‖g_n‖², c_{n,k}² ‖β_n‖^{2k} / k!."""
+        return self.by_degree(vectors)[-1]
+
+    def by_degree(self, vectors: Ridges) -> list[Array]:
+        """The shares of all degrees."""
         beta, coefficients = vectors
-        powers = np.vecdot(beta, beta) ** self.order / factorial(self.order)
-        return np.square(coefficients[:, -1]) * powers
+        lengths = np.vecdot(beta, beta)
+        return [
+            np.square(coefficients[:, degree - 1]) * (lengths**degree / factorial(degree))
+            for degree in range(1, self.order + 1)
+        ]
+
+    def squares_by_degree(self, element: Array) -> list[float]:
+        """The share of each degree in ‖element‖²."""
+        return [float(part @ part) for part in self._split(element)]
 
     def gram(self, vectors: Ridges, others: Ridges | None = None) -> Array:
         """Cost: n·m·d flops, whatever the order."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
+from scipy.linalg import cholesky, lapack, solve_triangular
 
 from corebayes.deadline import check_time
 from corebayes.types import Array, Indices
@@ -36,10 +36,6 @@ class BlockSet:
 
     def __len__(self) -> int:
         return self._cross.size
-
-    @property
-    def pinned(self) -> Indices:
-        return self._pinned
 
     def enter(self, products: Array, gram: Array, cross: Array) -> Indices:
         """Let a block enter, given ⟨u_new, u_i⟩ (k, M), ⟨u_new, u_new'⟩ and ⟨u_new, b⟩.
@@ -74,22 +70,30 @@ class BlockSet:
 
     def pin(self, positions: Indices) -> None:
         """From now on x is zero at these positions, too."""
+        first, last = self._pinned.size, self._pinned.size + positions.size
+        if last > self._columns.shape[1]:
+            grown = np.empty((len(self), 2 * last), order="F")
+            grown[:, :first] = self._columns[:, :first]
+            self._columns = grown
         units = np.zeros((len(self), positions.size), order="F")
         units[positions, np.arange(positions.size)] = 1.0
-        columns = cho_solve((self._lower, True), units, overwrite_b=True, check_finite=False)
+        self._columns[:, first:last] = self._solved(units)
         self._pinned = np.concatenate([self._pinned, positions])
-        self._columns = np.hstack([self._columns, columns])
 
     def solve(self) -> Array:
         """The x of the least squares."""
         if self._free is None:
-            self._free = cho_solve((self._lower, True), self._cross, check_finite=False)
+            self._free = self._solved(self._cross)
         if self._pinned.size == 0:
             return self._free.copy()
-        heights = self._columns[self._pinned]
-        solution = self._free - self._columns @ np.linalg.solve(heights, self._free[self._pinned])
+        columns, free = self._columns[:, : self._pinned.size], self._free
+        solution = free - columns @ np.linalg.solve(columns[self._pinned], free[self._pinned])
         solution[self._pinned] = 0.0
         return solution
+
+    def _solved(self, values: Array) -> Array:
+        """(UᵀU)⁻¹ times these columns."""
+        return lapack.dpotrs(self._lower, values, lower=1)[0] if len(self) else values
 
     def unpin(self) -> None:
         """No vector is pinned."""
@@ -265,12 +269,12 @@ class BlockPursuit:
         self._crowded = True
         self._set.unpin()
         x = self._x.copy()
-        self._set.pin(np.flatnonzero((x <= 0.0) & ~np.isin(self._members, self._entering)))
+        free = (x > 0.0) | np.isin(self._members, self._entering)
+        self._set.pin(np.flatnonzero(~free))
         while True:
             check_time()
             solution = self._set.solve()
-            falling = np.flatnonzero(solution <= 0.0)
-            falling = falling[~np.isin(falling, self._set.pinned)]
+            falling = np.flatnonzero((solution <= 0.0) & free)
             if falling.size == 0:
                 return solution
             gaps = x[falling] - solution[falling]
@@ -278,7 +282,7 @@ class BlockPursuit:
             share = float(shares.min())
             x += share * (solution - x)
             leaving = falling[shares <= share]
-            x[leaving] = 0.0
+            x[leaving], free[leaving] = 0.0, False
             self._set.pin(leaving)
 
 

@@ -68,7 +68,12 @@ class NaturalGradient:
         return self.descend(look, weights, look(weights))[0]
 
     def descend(
-        self, look: Callable[[Array], tuple[Moments, T]], weights: Array, seen: tuple[Moments, T]
+        self,
+        look: Callable[[Array], tuple[Moments, T]],
+        weights: Array,
+        seen: tuple[Moments, T],
+        *,
+        most_looks: float = np.inf,
     ) -> tuple[Array, T]:
         """The weights after the steps, and what was seen there.
 
@@ -76,12 +81,13 @@ class NaturalGradient:
         that look; `seen` is the look at the first weights.
         """
         moments, kept = seen
-        damping, share, trials, steps = self.damping, 1.0, 0, 0
+        damping, share, trials, steps, looks = self.damping, 1.0, 0, 0, 0
         while steps < self.num_steps and trials < self.max_trials + self.parts:
             trial = (1.0 - share) * weights + share * _damped_target(moments, weights, damping)
             promised = _promised_decrease(moments, weights, trial)
-            if promised <= self._worth(moments.level.half_variance):
+            if promised <= self._worth(moments.level.half_variance) or looks + 1 > most_looks:
                 break
+            looks += 1
             trial_moments, trial_kept = look(trial)
             if trial_moments.level.lower_than(moments.level):
                 weights, moments, kept = trial, trial_moments, trial_kept

@@ -135,6 +135,11 @@ class Pursuit:
         self.taken = np.delete(self.taken, position)
         self.values = np.delete(self.values, position)
 
+    @property
+    def gain(self) -> float:
+        """By how much ½ ‖b − Σ x_i u_i‖² is below ½ ‖b‖²."""
+        return 0.5 * float(self.values @ self._cross[self.taken])
+
     def gram(self) -> Array:
         """Inner products of the vectors taken."""
         return self._columns[self.taken, : self.taken.size]
@@ -163,7 +168,7 @@ def orthogonal_pursuit(
     if largest > ONE_BY_ONE:
         choices, gram, end = _in_blocks(vectors, sizes, largest, enough or NOTHING_LEFT)
     else:
-        choices, gram, end = _one_by_one(vectors, sizes, largest)
+        choices, gram, end = _one_by_one(vectors, sizes, largest, enough)
     # With least-squares weights x the squared distance is ‖b‖² − Σ_i x_i ⟨u_i, b⟩.
     for size, (positions, values) in prune(gram, end.weights, sizes).items():
         whole = values.size == end.weights.size
@@ -271,12 +276,17 @@ class Path(NamedTuple):
     end: Choice
 
 
-def _one_by_one(vectors: UnitVectors, sizes: Sequence[int], largest: int) -> Path:
+def _one_by_one(vectors: UnitVectors, sizes: Sequence[int], largest: int, enough: float) -> Path:
+    """To the largest size, and beyond the sizes asked for only while more than `enough` is left."""
     pursuit = Pursuit(lambda number: vectors.gram(None, np.array([number]))[:, 0], vectors.cross)
     choices = {size: Choice(pursuit.taken, pursuit.values) for size in sizes}
+    whole, wanted = 0.5 * float(vectors.total @ vectors.total), max(sizes)
     # Points may leave, so more enter than stay; this many bounds the work.
     for _ in range(3 * largest):
         if pursuit.taken.size == largest or not pursuit.advance():
+            break
+        if pursuit.taken.size == wanted < largest and whole - pursuit.gain <= enough:
+            choices[wanted] = Choice(pursuit.taken, pursuit.values)
             break
         if pursuit.taken.size in choices:
             choices[pursuit.taken.size] = Choice(pursuit.taken, pursuit.values)

@@ -48,7 +48,7 @@ class Choose(NamedTuple):
 def step(view: View, state: Choose, pilot_size: int) -> tuple[Choose | Polish, Info]:
     """Fit the pilot again if it is not there yet; else select for every size around it."""
     goal, pilot, heavy = state
-    if heavy is None and pilot.half_variance > SETTLED:
+    if heavy is None and pilot.half_variance > SETTLED and view.passes_left >= 1.0:
         better = view.look(view.pilot(pilot, pilot_size), pilot)
         if better.lower_than(pilot):
             return Choose(goal, better), view.info(goal, better)

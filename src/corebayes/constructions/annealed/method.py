@@ -13,7 +13,7 @@ is measured by `benchmarks.annealed_constants`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from corebayes.constructions.annealed import choose, grow, march, polish, stray
 from corebayes.constructions.annealed.view import Goal, View, num_quadratics
@@ -25,6 +25,10 @@ from corebayes.types import Rng, WeightedPoints
 from corebayes.weights.natural_gradient import NaturalGradient
 from corebayes.weights.pursuit import NOTHING_LEFT
 
+# Passes at the most for a size that is asked for, and for each further one of a path. Some of them
+# are kept back for what must follow; rows that take no time are gone over as often as it helps.
+MOST_PASSES, FURTHER_PASSES, KEPT_BACK, CHEAP_ROWS = 30.0, 4.0, 6.0, 1_000_000
+
 State = march.March | choose.Choose | polish.Polish | grow.Grow | stray.Settle | grow.Arrived
 
 
@@ -32,11 +36,12 @@ State = march.March | choose.Choose | polish.Polish | grow.Grow | stray.Settle |
 class AnnealedSparseVI(Construction):
     """Pursuit along a path of temperatures, then around the posterior.
 
-    Cost: as a rule two to nine passes whatever N is, up to sixteen where a posterior is nearly as
-    wide as its prior in some direction (separated classes; `build` keeps levels of few rows out of
-    sight, see `build.rest`), more with fewer points than parameters,
-    which are grown row by row, and one to four for each further size of a path; for each pursuit
-    M·(M + d) flops a row of the pool.
+    Cost: one pass where a subsample can stand for all rows (a GLM of up to 20 parameters, hundreds
+    of thousands of rows; see `surrogate`), else as a rule two to nine whatever N is, more where a
+    posterior is nearly as wide as its prior in some direction (separated classes; `build` keeps
+    levels of few rows out of sight, see `build.rest`) and with fewer points than parameters, but no
+    more than 30, and one to four for each further size of a path; of fewer than 100,000 rows, whose
+    passes take no time, as many as help. For each pursuit M·(M + d) flops a row of the pool.
     """
 
     style = Style("#0072B2", "o")
@@ -64,9 +69,8 @@ class AnnealedSparseVI(Construction):
     hundred times this on the way to more than a hundred points."""
 
     def passes(self, size: int | None) -> tuple[float, float]:
-        """Of a size that was asked for, with fewer points than parameters and a reserve at the
-        most; an open one takes a few more each time it grows."""
-        return (2.0, 24.0 if size is not None else float("inf"))
+        """Of a size that was asked for; an open one takes a few more each time it grows."""
+        return (1.0, MOST_PASSES if size is not None else float("inf"))
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         if isinstance(self.geometry, Pinned):
@@ -118,8 +122,12 @@ class AnnealedSparseVI(Construction):
         geometry = self.geometry or goal.geometry
         left = min(NOTHING_LEFT, 100.0 * self.tolerance)
         size = goal.sizes[-1]
-        return View(rng, problem, size, geometry, self.pool_rows, self.total_rows, left)
+        view = View(rng, problem, size, geometry, self.pool_rows, self.total_rows, left)
+        further = FURTHER_PASSES * (len(goal.sizes) - 1)
+        passes = (MOST_PASSES - KEPT_BACK + further) * problem.data.num_rows
+        return replace(view, most_scanned=goal.scanned + passes + CHEAP_ROWS)
 
 
 def _goal(problem: Problem, sizes: Sequence[int], *, is_open: bool) -> Goal:
-    return Goal(tuple(sorted({min(size, problem.data.num_rows) for size in sizes})), is_open)
+    sizes = tuple(sorted({min(size, problem.data.num_rows) for size in sizes}))
+    return Goal(sizes, is_open, scanned=problem.rows_scanned)

@@ -99,8 +99,10 @@ def enlarge(view: View, state: Arrived, polisher: Polisher) -> tuple[Polish | Gr
         size, chosen = num_rows, _all_rows(view)
     else:
         (chosen,) = view.select(look, [size])
-    larger = Polish(state.goal._replace(sizes=(size,)), look, state.pilot, (chosen,))
-    return step(replace(view, size=size), larger, polisher)
+    goal = state.goal._replace(sizes=(size,), scanned=view.problem.rows_scanned)
+    larger = Polish(goal, look, state.pilot, (chosen,))
+    most = view.most_scanned + goal.scanned - state.goal.scanned
+    return step(replace(view, size=size, most_scanned=most), larger, polisher)
 
 
 def _larger(size: int, nats: float) -> int:
@@ -133,6 +135,8 @@ def improved(
             break
         if now <= STILL_FALLING * before:
             continue
+        if judge.passes_left < 2.0:
+            break
         (again,) = view.select(best, [size], scan=scan)
         if best.promise(again) > WORTH_A_LOOK * now:
             break

@@ -1,25 +1,31 @@
 """A subsample that stands for all rows near one place.
 
-At N(μ_0, L_0L_0ᵀ) the totals of all rows and of a subsample, which counts for all, differ in their
-mean gradient by g and in their mean Hessian by H. With this quadratic added,
+At N(μ_0, L_0L_0ᵀ) the totals of all rows and of a subsample, which counts for all, differ. With
+that difference added as a polynomial p of the degrees that were summed,
 
-    Σ_u c_u f_u(θ) + gᵀ(θ − μ_0) + ½ (θ − μ_0)ᵀ H (θ − μ_0),
+    Σ_u c_u f_u(θ) + p(θ),
 
-the subsample agrees with all rows there to second order, and what changes further off it knows to
-within the share of its own noise. So steps towards π need no pass.
+the subsample agrees with all rows there, and what changes further off it knows to within its own
+noise: of f_u only what is no such polynomial counts. So steps towards π need no pass, and where the
+noise is far below what any certificate sees, no look near π needs one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.coreset.missed import Missed
+from corebayes.problem import Problem
+from corebayes.rows import Rows
 from corebayes.tangent.gaussian import gaussian_kl
-from corebayes.tangent.hermite import Hermite, HermiteSpace
-from corebayes.tangent.ridge import ROOT_2
-from corebayes.types import Array, Block, Gaussian, Total
+from corebayes.tangent.hermite import KNOWN, Hermite, HermiteSpace
+from corebayes.tangent.polynomial import polynomial_of, total_at
+from corebayes.tangent.ridge import ROOT_2, Ridges
+from corebayes.types import Array, Block, Gaussian, Indices, Total
 
 # Steps at most, and the nats at which they have arrived.
 MOST_STEPS, THERE = 10, 1e-8
@@ -29,43 +35,118 @@ MOST_SAFE_STEPS, NEAR = 100, 1e-2
 MOST_NOISE = 4.0
 # How far what the subsample adds to a plain Newton step may be off, in units of d/U of its nats.
 NOISE = 4.0
+# Nats by which a total may be off in place of a pass: what need not be fitted either
+# (`AnnealedSparseVI.tolerance`), a hundredth of what no certificate tells from nothing.
+NEGLIGIBLE = 1e-8
+
+
+class Sample(NamedTuple):
+    """Random rows as they are seen from one place."""
+
+    rows: Block
+    """Counted as all rows."""
+    space: HermiteSpace
+    ridges: Ridges
+
+    @classmethod
+    def of(cls, space: HermiteSpace, rows: Block) -> Sample:
+        """Cost: that of U rows of a pass."""
+        return cls(rows, space, space.embed(rows))
+
+    def error(self, space: HermiteSpace) -> float:
+        """½ E‖error of the total‖² in another space, in nats, where that of all rows is known here.
+
+        With p_u the polynomial of f_u here, seen from there, it is ½ Σ_u c_u² ‖g_u − p_u‖². With
+        δ = x_uᵀ(μ − μ_0), and s the spreads of η, the coefficients of p_u there are
+
+            c_1 + c_2 δ + ½ c_3 (δ² + s² − s_0²),    c_2 + c_3 δ,    c_3.
+        """
+        design, (beta, now) = space.model.design(self.rows), space.embed(self.rows)
+        before = np.zeros((len(self.rows), 3))
+        before[:, : self.space.order] = self.ridges.coefficients
+        first, second, third = before.T
+        away = design @ (space.location - self.space.location)
+        wider = np.vecdot(beta, beta) - np.vecdot(self.ridges.beta, self.ridges.beta)
+        moved = [
+            first + second * away + 0.5 * third * (np.square(away) + wider),
+            second + third * away,
+            third,
+        ]
+        left = Ridges(beta, now - np.column_stack(moved[: space.order]))
+        squares = space.squared_norms(left)
+        return float(0.5 * np.square(self.rows.multiplicity()) @ squares)
+
+    def usual_error(self) -> float:
+        """The same where π is as far as chance makes it, √(N/U) deviations in every direction."""
+        space, away = self.space, np.sqrt(self.rows.multiplicity().mean())
+        return self.error(replace(space, location=space.location + away * space.factor.sum(axis=1)))
+
+    def misses_by_chance(self, missed: Array) -> bool:
+        """Whether the element that it misses of all rows is no larger in any degree than chance
+        makes it."""
+        squared_counts = np.square(self.rows.multiplicity())
+        noise = [float(squared_counts @ share) for share in self.space.by_degree(self.ridges)]
+        shares = self.space.squares_by_degree(missed)
+        return all(one <= MOST_NOISE * two for one, two in zip(shares, noise, strict=True))
 
 
 class Surrogate(NamedTuple):
     """A subsample and what it misses of all rows."""
 
-    rows: Block
-    """Counted as all rows."""
-    location: Array
-    gradient: Array
-    hessian: Array
+    sample: Sample
+    missed: Array
+    """The element, in the space of the sample."""
+    mean: float
+    """What it misses there of the mean."""
+    polynomial: Missed
 
     @classmethod
     def of(cls, space: HermiteSpace, total: Total, rows: Block) -> Surrogate:
-        """Agrees with a total of all rows, of degree two, in its space. Cost: U·d² flops."""
-        missed = total.element - space.total(rows).element
-        slopes, curvature = space.slopes_and_curvature(missed)
-        # Slopes are Lᵀg, curvature is LᵀHL.
-        inverse = np.linalg.inv(space.factor)
-        hessian = inverse.T @ curvature @ inverse
-        return cls(rows, space.location, inverse.T @ slopes, hessian)
+        """Agrees with a total of all rows in its space. Cost: that of U rows of a pass."""
+        own = space.total(rows)
+        missed = total.element - own.element
+        polynomial = polynomial_of(space.gaussian, space.order, missed)
+        return cls(Sample.of(space, rows), missed, total.mean - own.mean, polynomial)
 
-    def concave(self, factor: Array) -> Surrogate:
+    def concave(self) -> Surrogate:
         """Without what would make it bend up somewhere: with the subsample's own log density it has
         one mode then, wherever a descent leads."""
-        values, vectors = np.linalg.eigh(factor.T @ self.hessian @ factor)
-        inverse = np.linalg.inv(factor)
+        space = self.sample.space
+        slopes, curvature = space.slopes_and_curvature(self.missed)
+        values, vectors = np.linalg.eigh(curvature)
         downward = (vectors * np.minimum(values, 0.0)) @ vectors.T
-        return self._replace(hessian=inverse.T @ downward @ inverse)
+        element = np.concatenate([slopes, downward.ravel() / ROOT_2])
+        return self._replace(polynomial=polynomial_of(space.gaussian, 2, element))
 
     def total(self, space: HermiteSpace) -> Total:
-        """Of all rows, by estimate, in any space of degree two. Cost: U·d² flops."""
-        sample, away = space.total(self.rows), space.location - self.location
-        slopes = space.factor.T @ (self.gradient + self.hessian @ away)
-        curvature = space.factor.T @ self.hessian @ space.factor
-        element = np.concatenate([slopes, curvature.ravel() / ROOT_2])
-        mean = self.gradient @ away + 0.5 * (away @ self.hessian @ away + np.trace(curvature))
-        return Total(sample.element + element, sample.mean + float(mean))
+        """Of all rows, by estimate, in any space. Cost: as `of`."""
+        own = space.total(self.sample.rows)
+        added = total_at(self.polynomial, space.gaussian, space.order)
+        return Total(own.element + added.element, own.mean + self.mean + added.mean)
+
+    def is_exact(self, space: HermiteSpace) -> bool:
+        """Whether its total there is as good as that of a pass."""
+        sample = self.sample
+        if not space.order <= sample.space.order <= KNOWN:
+            return False
+        return sample.misses_by_chance(self.missed) and sample.error(space) <= NEGLIGIBLE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried(Hermite):
+    """The geometry of rows that a subsample stands for: near enough, a look takes no pass."""
+
+    surrogate: Surrogate
+    data: Rows
+    """The rows that it stands for."""
+
+    def __post_init__(self) -> None:
+        """Nothing of it was given by anybody."""
+
+    def total(self, problem: Problem, space: HermiteSpace, rows: Indices | None = None) -> Total:
+        if rows is None and problem.data is self.data and self.surrogate.is_exact(space):
+            return self.surrogate.total(space)
+        return super().total(problem, space, rows)
 
 
 class Foreseen(NamedTuple):
@@ -76,6 +157,8 @@ class Foreseen(NamedTuple):
     """How many nats that may be off; infinitely many where the subsample does not say."""
     walled: bool = False
     """Whether only safe steps led there."""
+    surrogate: Surrogate | None = None
+    """What led there by plain ones."""
 
 
 def foreseen(geometry: Hermite, space: HermiteSpace, total: Total, rows: Block) -> Foreseen:
@@ -94,12 +177,15 @@ def foreseen(geometry: Hermite, space: HermiteSpace, total: Total, rows: Block) 
         nearer, misfit = space.newton(surrogate.total(space))
         if misfit <= THERE:
             off = NOISE * gaussian_kl(plain, nearer) * space.dim / len(rows)
-            return Foreseen(nearer, off)
+            return Foreseen(nearer, off, surrogate=surrogate)
         if not isfinite(misfit):
             break
-    ask = surrogate.concave(first.factor).total
     safe, answer = geometry.descend(
-        space.model, first.gaussian, ask, enough=NEAR, most_steps=MOST_SAFE_STEPS
+        space.model,
+        first.gaussian,
+        surrogate.concave().total,
+        enough=NEAR,
+        most_steps=MOST_SAFE_STEPS,
     )
     if safe.newton(answer)[1] <= NEAR:
         return Foreseen(safe.gaussian, float("inf"), walled=True)

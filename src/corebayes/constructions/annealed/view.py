@@ -43,6 +43,8 @@ class Goal(NamedTuple):
     """Whether the size may grow, since none was asked for."""
     geometry: Geometry | None = None
     """How covariances are known, once that is decided on the way."""
+    scanned: int = 0
+    """Rows that passes had gone over before this size was begun."""
 
     def shown(self, points: WeightedPoints) -> WeightedPoints:
         """All points; of a pilot with more rows than were asked for those of largest weight, which
@@ -68,10 +70,17 @@ class View:
     """Rows of a subsampled total, in units of βN."""
     left: float = NOTHING_LEFT
     """Nats at which a pursuit of many points is over."""
+    most_scanned: float = np.inf
+    """Rows that passes may have gone over before another is only made where there is no answer."""
 
     def over(self, rows: WeightedPoints) -> View:
         """The same model on these rows alone, each counted as often as its weight says."""
-        return replace(self, problem=self.problem.of_points(rows))
+        return replace(self, problem=self.problem.of_points(rows), most_scanned=np.inf)
+
+    @property
+    def passes_left(self) -> float:
+        """Passes that may still be made in search of something better."""
+        return (self.most_scanned - self.problem.rows_scanned) / self.problem.data.num_rows
 
     def geometry(self, *, exact_draws: bool = True) -> Geometry:
         return self.given or default_geometry(self.problem, self.size, exact_draws=exact_draws)
@@ -129,7 +138,9 @@ class View:
             seen = view.look(look.points.at(weights), look)
             return seen.moments(), seen
 
-        weights, seen = steps.descend(look_at, look.points.weights, (look.moments(), look))
+        weights, seen = steps.descend(
+            look_at, look.points.weights, (look.moments(), look), most_looks=self.passes_left
+        )
         if np.all(weights > 0.0):
             return seen
         return Look.of(seen.points.positive(), seen.space, seen.total)

@@ -23,6 +23,8 @@ from corebayes.types import Array, Block, Indices
 
 # Rows that are embedded, combined or projected at a time.
 ROWS_AT_ONCE = 2_048
+# Curvatures below this share of a row's largest are round-off.
+PRECISION = 1e-9
 
 
 class ArrowRidges(NamedTuple):
@@ -44,7 +46,8 @@ class ArrowRidges(NamedTuple):
 class ImplicitSpace(ArrowCoordinates):
     """The polynomials of `ArrowSpace`, with rows that are never written out.
 
-    Cost of inner products: n·m·k²·p flops; of one with an element: n·k·p² flops.
+    Cost of inner products: n·m·k²·p flops; of one with an element: n·k·p² flops, if a row bends
+    in k directions, at most as many as it has predictors.
     """
 
     @property
@@ -54,7 +57,8 @@ class ImplicitSpace(ArrowCoordinates):
     def embed(self, block: Block, *, reuse: bool = False) -> ArrowRidges:
         """Cost: n·k·p numbers."""
         parts = [self._embedded(block.take(part)) for part in _parts(len(block))]
-        return ArrowRidges(*(np.concatenate(entries) for entries in zip(*parts, strict=True)))
+        rows = ArrowRidges(*(np.concatenate(entries) for entries in zip(*parts, strict=True)))
+        return _turned(rows) if self.model.num_predictors > 1 else rows
 
     def _embedded(self, block: Block) -> ArrowRidges:
         split = self.layout.split(self.model, block)
@@ -133,25 +137,53 @@ class ImplicitSpace(ArrowCoordinates):
         return result
 
 
+def _turned(rows: ArrowRidges) -> ArrowRidges:
+    """The same vectors by other predictors: one that has the whole slope, and the directions of
+    curvature, which have one number each. A model whose parameters are its predictors touches many
+    and bends in few."""
+    curvatures, axes = np.linalg.eigh(rows.second)
+    turn = axes.transpose(0, 2, 1)
+    wide, own = np.matmul(turn, rows.wide), np.matmul(turn, rows.own)
+    squares = np.square(wide).sum(axis=2) + np.square(own).sum(axis=2)
+    sizes = np.abs(curvatures) * squares
+    seen = sizes > PRECISION * sizes.max(axis=1, initial=0.0, keepdims=True)
+    number = int(seen.sum(axis=1).max(initial=0))
+    largest = np.argsort(-sizes, axis=1, kind="stable")[:, :number]
+    slope = rows.first[:, None]
+    second = np.zeros((len(sizes), 1 + number, 1 + number))
+    places = np.arange(1, 1 + number)
+    second[:, places, places] = np.take_along_axis(curvatures, largest, axis=1)
+    return ArrowRidges(
+        np.concatenate([slope @ rows.wide, _taken(wide, largest)], axis=1),
+        np.concatenate([slope @ rows.own, _taken(own, largest)], axis=1),
+        np.repeat([[1.0, *np.zeros(number)]], len(sizes), axis=0),
+        second,
+        rows.third,
+        rows.groups,
+    )
+
+
+def _taken(predictors: Array, places: Indices) -> Array:
+    return np.take_along_axis(predictors, places[:, :, None], axis=1)
+
+
 def _inner(these: ArrowRidges, others: ArrowRidges) -> Array:
+    """Curvatures of several predictors are diagonal; see `_turned`."""
     same = these.groups[:, None] == others.groups
-    num_predictors = these.first.shape[1]
     result = np.zeros(same.shape)
-    # K_kj, for each pair of predictors (n, m)
-    inner = [
-        [
-            these.wide[:, k] @ others.wide[:, j].T + same * (these.own[:, k] @ others.own[:, j].T)
-            for j in range(num_predictors)
-        ]
-        for k in range(num_predictors)
-    ]
-    for k, j in np.ndindex(num_predictors, num_predictors):
-        result += np.outer(these.first[:, k], others.first[:, j]) * inner[k][j]
-        for i, m in np.ndindex(num_predictors, num_predictors):
-            pair = np.outer(these.second[:, k, i], others.second[:, j, m])
-            pair *= inner[k][j]
-            pair *= inner[i][m]
-            result += 0.5 * pair
+    for k, j in np.ndindex(these.first.shape[1], others.first.shape[1]):
+        slopes = these.first[:, k], others.first[:, j]
+        bends = these.second[:, k, k], others.second[:, j, j]
+        steep, bent = (all(one.any() for one in pair) for pair in (slopes, bends))
+        if not steep and not bent:
+            continue
+        # K_kj of every pair of rows, (n, m)
+        inner = these.wide[:, k] @ others.wide[:, j].T
+        inner += same * (these.own[:, k] @ others.own[:, j].T)
+        if steep:
+            result += np.outer(*slopes) * inner
+        if bent:
+            result += 0.5 * np.outer(*bends) * np.square(inner)
     if these.third.any():
         cubes = (these.own[:, 0] @ others.own[:, 0].T) ** 3
         result += same * np.outer(these.third, others.third) * cubes / 6.0
