@@ -1,8 +1,8 @@
 """How often certificates are right.
 
     python -m benchmarks.certificates level [1.0001 0.5 2 8] [--runs 1800] [--minutes 8]
-    python -m benchmarks.certificates modes [family …] [--runs 420]
-    python -m benchmarks.certificates built [6 8 …] [--runs 360]
+    python -m benchmarks.certificates modes [family …] [--runs 420] [--seed 0]
+    python -m benchmarks.certificates built [6 8 …] [--runs 360] [--seed 0]
 
 `level`: a Gaussian mean whose conjugacy is hidden, all weights scaled so that KL(π_w ‖ π) is known
 exactly: how often a KL of 1.0001 times the tolerance is certified (at most 2.5 % may be), one of
@@ -94,9 +94,11 @@ class Job(NamedTuple):
     seed: int
 
 
-def level_jobs(share: float, repeats: int) -> Iterator[tuple[str, Job]]:
+def level_jobs(share: float, repeats: int, first: int) -> Iterator[tuple[str, Job]]:
     """At KL = share · tol, over dimensions, tolerances and both signs of the error."""
-    for seed, dim, tol, large in product(range(repeats), DIMS, TOLERANCES, (False, True)):
+    for seed, dim, tol, large in product(
+        range(first, first + repeats), DIMS, TOLERANCES, (False, True)
+    ):
         yield f"{share:g} {dim} {tol:g} {large} {seed}", Job(share, dim, tol, large, seed)
 
 
@@ -111,10 +113,10 @@ def level_of(job: Job) -> Row:
     return {"certified": found.certified, "covered": covered, "draws": found.num_draws}
 
 
-def level(kept: Kept, runs: int, *shares: str) -> None:
+def level(kept: Kept, runs: int, *shares: str, seed: int = 0) -> None:
     repeats = max(1, runs // (len(DIMS) * len(TOLERANCES) * 2))
     for share in [float(share) for share in shares] or SHARES:
-        found = list(kept.each(level_jobs(share, repeats), level_of))
+        found = list(kept.each(level_jobs(share, repeats, seed), level_of))
         if not found:
             continue
         certified = np.mean([row["certified"] for row in found])
@@ -132,10 +134,10 @@ def level(kept: Kept, runs: int, *shares: str) -> None:
         print("   least and most certified:", extreme[:2], extreme[-2:], flush=True)
 
 
-def mode_jobs(name: str, number: int) -> Iterator[tuple[str, tuple[Any, int]]]:
-    """The first so many cases of a family."""
+def mode_jobs(name: str, number: int, first: int) -> Iterator[tuple[str, tuple[Any, int]]]:
+    """So many cases of a family, from this seed on."""
     given = 0
-    for seed in range(10_000):
+    for seed in range(first, first + 10_000):
         for place, case in enumerate(FAMILIES[name](seed)):
             if given < number:
                 given += 1
@@ -169,14 +171,14 @@ def counted(found: list[Row]) -> tuple[int, int, int, int]:
     )
 
 
-def modes(kept: Kept, runs: int, *names: str) -> None:
+def modes(kept: Kept, runs: int, *names: str, seed: int = 0) -> None:
     """Over posteriors of several modes: how many are certified and wrong, or right and not."""
     print(
         *(f"{name:>12}" for name in ("family", "runs", "wrong", "certified", "right", "withheld"))
     )
     # 60 of each family of the first seven; one of each after the other, so that a run that is cut
     # short has looked at all of them.
-    jobs = [mode_jobs(name, -(-runs // 7)) for name in names or FAMILIES]
+    jobs = [mode_jobs(name, -(-runs // 7), seed) for name in names or FAMILIES]
     turns = (job for turn in zip_longest(*jobs) for job in turn if job is not None)
     everything = list(kept.each(turns, mode_of))
     for name in names or FAMILIES:
@@ -204,13 +206,13 @@ def built_of(job: tuple[int, int, int]) -> Row:
     return {**judged(kl, result, name), **said}
 
 
-def built(kept: Kept, runs: int, *sizes: str) -> None:
+def built(kept: Kept, runs: int, *sizes: str, seed: int = 0) -> None:
     """Default builds of the frequency model at three sizes: true KL, and what is certified."""
     cells = list(product((400, 5000), [int(size) for size in sizes] or (15, 25, 40)))
     # Seed by seed over all cells, so that a run that is cut short has looked at all of them.
     jobs = [
-        (f"built {number} {size} {seed}", (number, size, seed))
-        for seed in range(-(-runs // len(cells)))
+        (f"built {number} {size} {one}", (number, size, one))
+        for one in range(seed, seed + -(-runs // len(cells)))
         for number, size in cells
     ]
     everything = list(kept.each(jobs, built_of))
@@ -245,11 +247,13 @@ def main() -> None:
     parser.add_argument("benchmark", choices=list(BENCHMARKS))
     parser.add_argument("names", nargs="*", help="families, shares or sizes")
     parser.add_argument("--runs", type=int, help="1800 of each level, 420 of modes, 360 builds")
+    parser.add_argument("--seed", type=int, help="the first seed")
     parser.add_argument("--minutes", type=float, default=8.0)
     arguments = parser.parse_args()
     runs = arguments.runs or {"level": 1800, "modes": 420, "built": 360}[arguments.benchmark]
     kept = Kept(Path("results") / f"certificates-{arguments.benchmark}.jsonl", arguments.minutes)
-    BENCHMARKS[arguments.benchmark](kept, runs, *arguments.names)
+    seeds = {} if arguments.seed is None else {"seed": arguments.seed}
+    BENCHMARKS[arguments.benchmark](kept, runs, *arguments.names, **seeds)
 
 
 if __name__ == "__main__":

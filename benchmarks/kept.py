@@ -1,19 +1,28 @@
 """Results kept one by one, so that a long benchmark can be run in parts that add up.
 
-Every result is a line of a file under `results/`; what is there is not computed again. Delete the
-file to start afresh, as after a change of the code that is measured.
+Every result is a line of a file under `results/`, with the commit that it is of; what is there is
+not computed again. Delete the file to start afresh, as after a change of the code that is measured.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 Row = dict[str, Any]
 Job = TypeVar("Job")
+
+
+@cache
+def commit() -> str:
+    """Of the code that runs; empty where there is no git to ask."""
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
 
 
 class Kept:
@@ -33,6 +42,7 @@ class Kept:
             if key not in self.rows and time.monotonic() < self.until:
                 began = time.process_time()
                 row = {"key": key, **compute(job), "seconds": time.process_time() - began}
+                row["commit"] = commit()
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 with self.path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from corebayes.diagnostics import gaussian_kl
 from corebayes.models import GaussianMean, LinearRegression, LogisticRegression, Normal
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
+from corebayes.samplers.draws import Draws
 from corebayes.types import Array, Data, Gaussian, Model
 from tests.problems import coins
 
@@ -98,3 +99,13 @@ def hidden(coreset: Coreset) -> Coreset:
 
 def standard_normals(num_draws: int, dim: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal((num_draws, dim))
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Independent draws that are given."""
+
+    draws: np.ndarray
+
+    def draw(self, *_: Any, **__: Any) -> Draws:
+        return Draws(values=self.draws[None], location=self.draws.mean(axis=0), independent=True)

@@ -26,6 +26,7 @@ from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.parameters import safe_name, shown_names
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.worth import worth
+from corebayes.scan.inline import one_blas_thread
 from corebayes.types import Array
 from corebayes.version import __version__
 
@@ -69,7 +70,8 @@ def sample(
     chosen = _chosen_sampler(sampler, chains, tune)
     posterior = Posterior.of(coreset)
     rng = np.random.default_rng(seed)
-    drawn = _draw(rng, chosen, posterior, (chains, draws), progress)
+    with one_blas_thread():
+        drawn = _draw(rng, chosen, posterior, (chains, draws), progress)
     described = _described(drawn)
     _warn_if_not_converged(drawn, described["max_rhat"])
     # Potentials leave out what does not depend on θ: log p = f + log_base.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pickle
 import re
 import subprocess
 import sys
@@ -18,36 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corebayes as cb
-from corebayes.data.watch import ChangedDataError
-from corebayes.scan.every_row import Counts
+from tests.data.tables import NUM_ROWS, make_table
 from tests.opened import checked, read, shards
-from tests.problems import coins
-
-NUM_ROWS = 3000
-
-
-def make_table(num_rows=NUM_ROWS, seed=0):
-    rng = np.random.default_rng(seed)
-    a, b = rng.normal(size=(2, num_rows))
-    y = coins(rng, 1.5 * a - 0.5 * b)
-    n = rng.integers(4, size=num_rows)
-    return pa.table({"a": a, "b": b.astype(np.float32), "y": y, "n": n})
-
-
-@pytest.fixture(scope="module")
-def table():
-    return make_table()
-
-
-@pytest.fixture
-def folder(tmp_path, table):
-    """Three files of several row groups, the last with its columns in another order."""
-    for k, (start, stop) in enumerate([(0, 1000), (1000, 1700), (1700, NUM_ROWS)]):
-        part = table.slice(start, stop - start)
-        if k == 2:
-            part = part.select(["n", "y", "b", "a"])
-        pq.write_table(part, tmp_path / f"part-{k}.parquet", row_group_size=300)
-    return tmp_path
 
 
 def same_rows(block, other):
@@ -255,67 +225,6 @@ def test_a_filtered_dataset_is_refused(folder):
     dataset = pyarrow.dataset.dataset(folder).filter(pyarrow.dataset.field("a") > 0)
     with pytest.raises(ValueError, match="Remove the filtering"):
         checked(dataset, target="y")
-
-
-def test_the_fingerprint_is_of_names_layout_and_content(folder, table, tmp_path_factory):
-    def fingerprint(source=folder, **options):
-        return checked(source, **{"target": "y", **options}).fingerprint()
-
-    same = fingerprint()
-    assert fingerprint() == same and len(same) == 64
-    moved = tmp_path_factory.mktemp("moved")
-    for file in folder.iterdir():
-        (moved / file.name).write_bytes(file.read_bytes())
-    assert fingerprint(moved) == same
-    others = [
-        fingerprint(target="n"),
-        fingerprint(features=["a"]),
-        fingerprint(features=["n", "b", "a"]),
-        fingerprint(counts="n"),
-        fingerprint(counts=np.ones(NUM_ROWS)),
-        fingerprint(folder / "part-0.parquet"),
-    ]
-    a = table.column("a").to_numpy()[:1000].copy()
-    a[500] = np.nextafter(a[500], 9.0)
-    changed = table.slice(0, 1000).set_column(0, "a", pa.array(a))
-    pq.write_table(changed, folder / "part-0.parquet", row_group_size=300)
-    others.append(fingerprint())
-    assert len({same, *others}) == 1 + len(others)
-
-
-@pytest.mark.parametrize("how", ["content", "shorter", "gone"])
-def test_a_file_that_changed_since_opening_is_refused(folder, table, how):
-    data = checked(folder, target="y")
-    copy = pickle.loads(pickle.dumps(data))
-    file = folder / "part-1.parquet"
-    if how == "gone":
-        file.unlink()
-    elif how == "shorter":
-        pq.write_table(table.slice(1000, 600), file, row_group_size=300)
-    else:
-        content = bytearray(file.read_bytes())
-        content[300] ^= 1
-        file.write_bytes(content)
-        os.utime(file, ns=(1, 1))
-    assert len(read(data, 0, 1000)) == 1000
-    message = r"part-1.parquet (changed since the data was opened|is gone)"
-    # In the process that opened it, and in another that gets it afterwards.
-    for reader in (data, copy):
-        with pytest.raises(ChangedDataError, match=message):
-            read(reader, 900, 1100)
-        with pytest.raises(ChangedDataError, match=message):
-            reader.ask(Counts())
-
-
-def test_a_copy_elsewhere_with_another_time_is_the_same_file(folder):
-    data = checked(folder, target="y")
-    shipped = pickle.dumps(data._behind.table)
-    assert len(shipped) < 3000
-    for file in folder.iterdir():
-        os.utime(file, ns=(1, 1))
-    copy = pickle.loads(shipped)
-    assert read(copy, 0, 5).X.shape == (5, 3)
-    assert checked(copy).fingerprint() == data.fingerprint()
 
 
 MEASURE = """

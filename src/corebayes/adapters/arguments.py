@@ -51,7 +51,7 @@ class Arguments:
         return positional, keyword
 
     def without_rows(self) -> Arguments:
-        """The same with empty arrays in the place of rows: small enough to be kept."""
+        """The same with empty arrays instead of rows: small enough to be kept."""
         empty = {name: array[:0] for name, array in self.row_arrays().items()}
         args, kwargs = self.with_rows(empty, self.num_rows)
         return Arguments(tuple(args), kwargs, self.names, self.rows, self.num_rows, self.resize)

@@ -1,6 +1,6 @@
 """A coreset as a PyMC model for `pm.sample`.
 
-The user's model without its observed variables, and in their place one potential
+The user's model without its observed variables, and instead of them one potential
 
     Σ_i w_i log p(x_i | free variables)
 

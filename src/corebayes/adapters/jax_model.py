@@ -2,7 +2,7 @@
 
 A library says what every site adds to the log density at one θ for some rows; the rest follows by
 `vmap`, `grad` and `jit`. Compiled code is for one shape, so rows and draws are padded to a few
-sizes: a coreset that grows does not compile anew. All of it is in float64: the flag is raised only
+sizes: a coreset that grows does not compile again. All of it is in float64: the flag is raised only
 around the calls from here and only in the calling thread, so the user's JAX stays as configured.
 """
 

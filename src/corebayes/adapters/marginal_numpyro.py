@@ -1,6 +1,6 @@
 """A coreset of groups as a NumPyro model: the effects integrated out by quadrature, in JAX.
 
-The nodes are placed anew at every φ, around the mode of each group's effects, by damped Newton
+The nodes are placed again at every φ, around the mode of each group's effects, by damped Newton
 steps without derivatives: where they lie changes the integral by next to nothing, so the derivative
 of the density at fixed nodes is the integral's own.
 """

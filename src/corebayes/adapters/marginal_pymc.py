@@ -1,6 +1,6 @@
 """A coreset of groups as a PyMC potential: the effects integrated out by quadrature, in PyTensor.
 
-As in `marginal_numpyro`, the nodes are placed anew at every φ, around the mode of each group's
+As in `marginal_numpyro`, the nodes are placed again at every φ, around the mode of each group's
 effects, by damped Newton steps without derivatives: here of all groups at once.
 """
 

@@ -166,6 +166,6 @@ def _row_axis(site: Any, other: Any) -> int | None:
         raise ValueError(
             f"the NumPyro site {name!r} puts all rows into one event (to_event, or a multivariate "
             "distribution over rows): a coreset needs one log probability for each row. Use a "
-            "plate over the rows in its place"
+            "plate over the rows instead"
         )
     return None

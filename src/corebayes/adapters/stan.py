@@ -50,7 +50,7 @@ OWN_PROGRAM = """data {
   vector<lower=0>[M] weight;
 }
 model {
-  // In the place of  y ~ distribution(...)  over all rows:
+  // Instead of  y ~ distribution(...)  over all rows:
   for (i in 1:M)
     target += weight[i] * distribution_lpdf(y[i] | ...);
 }

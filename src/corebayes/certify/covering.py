@@ -13,10 +13,18 @@ from corebayes.coreset import Coreset, nearer, sentence
 from corebayes.rows import Rows
 from corebayes.samplers.cover import DEGREES, CoverMixture, Tried, cover, parts_around
 from corebayes.samplers.laplace import Laplace
-from corebayes.samplers.mode_search import Mode, distinct_modes, log_mass, modes_of_particles
+from corebayes.samplers.mode_search import (
+    Mode,
+    distinct_modes,
+    log_mass,
+    log_volume,
+    modes_of_particles,
+)
 from corebayes.samplers.parts import Part
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.spikes import NEGLIGIBLE, Spike
 from corebayes.samplers.tempering import Annealed
+from corebayes.scan.heights import Heights
 from corebayes.types import Gaussian, Rng
 
 # The modes of π_w around which π is fitted too, where the first look is not clear.
@@ -56,6 +64,8 @@ class Sources(NamedTuple):
     lost: tuple[Mode, ...] = ()
     unseen: str | None = None
     """Why there may be modes that no search has found."""
+    fault: str = "search"
+    """What the trouble is with."""
 
     def what_is_lost(self) -> str:
         """The heaviest mode of π that π_w lacks, in words, if there is one."""
@@ -95,6 +105,9 @@ def several_modes(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
     if not found.ours:
         return Sources(None, 0, unseen=unseen)
     number = len(found.ours) + len(found.lost)
+    if found.spike is not None:
+        words = _spike_words(coreset, rows, found.ours[0], found.spike)
+        return Sources(None, number, words, fault="coreset")
     particles = None if found.annealed is None else found.annealed.particles
     covered = cover(rng, posterior, found.ours, particles)
     if covered is not None and found.annealed is not None:
@@ -141,6 +154,27 @@ def _hot_parts(found: Found) -> list[Part]:
             factor = np.linalg.cholesky(np.atleast_2d(np.cov(hot, rowvar=False)))
             fits.append(Gaussian(hot.mean(axis=0), np.asarray(factor, dtype=np.float64)))
     return [Part(fit, DEGREES) for fit in fits]
+
+
+def _spike_words(coreset: Coreset, rows: Rows, mode: Mode, spike: Spike) -> str:
+    """Cost: one pass of a dozen potentials a row."""
+    model, way = coreset.model, spike.way
+    places = np.vstack([way.stations, mode.fit.mean])
+    with np.errstate(all="ignore"):
+        full = rows.ask(Heights(model, places)) + model.log_prior(places)
+    of_all = way._replace(log_masses=full[:-1] + way.volumes)
+    enough = full[-1] + log_volume(mode.fit) + 0.5 * model.dim * np.log(2.0 * np.pi)
+    words = spike.words(model, coreset.indices, coreset.weights)
+    if of_all.peak > enough + np.log(NEGLIGIBLE):
+        return (
+            f"{words}; and so it is with that of all rows, which is no distribution either. Give "
+            f"{model.parameter_names[spike.axis]} a prior that keeps it from that end"
+        )
+    return (
+        f"{words}. That of all rows has no such place: draw from it with cb.correct. Or build "
+        "again with a model that keeps the parameter from that end: one scale for all components, "
+        "degrees of freedom of at least one, or a prior that has next to nothing there"
+    )
 
 
 def _gap_words(annealed: Annealed, tried: Tried) -> str:

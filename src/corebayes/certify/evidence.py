@@ -33,8 +33,8 @@ from corebayes.types import Array, Gaussian, Indices, Rng
 NO_WEIGHT = 1e-3
 
 
-# Nats to which a log ratio must be known.
-DIGITS = 0.01
+# Nats to which a log ratio must be known, and R̂ beyond which chains disagree.
+DIGITS, MAX_RHAT = 0.01, 1.05
 
 
 class LostDigitsError(ValueError):
@@ -215,3 +215,20 @@ def _heights(coreset: Coreset, rows: Rows, draws: Array) -> Array:
 def name_the_row(coreset: Coreset, rows: Rows, draw: Array) -> None:
     """The error that names the row whose likelihood is not finite at a draw."""
     rows.ask(Totals(MonteCarloSpace(coreset.model, draw)))
+
+
+def sampling_trouble(sampled: Draws) -> str | None:
+    """Why draws of a sampler show nothing, if they do not."""
+    if sampled.max_rhat > MAX_RHAT:
+        return (
+            f"the chains on the coreset ({sampled.how}) disagree (R̂ = {sampled.max_rhat:.3f}, "
+            f"above {MAX_RHAT}): π_w has several modes or a difficult shape. Sample longer with "
+            "sampler=NUTS(num_tune=2000, chains=4) and more draws"
+        )
+    if sampled.num_divergences:
+        number = sampled.num_divergences
+        return (
+            f"{number} draw{'s' * (number > 1)} ({sampled.how}) diverged also with a smaller step, "
+            "so parts of π_w are not explored. Reparametrise the model"
+        )
+    return None

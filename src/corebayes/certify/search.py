@@ -8,7 +8,8 @@ the highest of many draws of the prior (`samplers/high_places.py`) and the place
 make high (`samplers/holes.py`), Newton's method climbs to the modes of both. A mode of the
 subsample that is also reached from where π_w lies is one that π_w has. The others race: on a larger
 subsample a mode whose mass is below that of the best, by more than the subsample can be wrong, is
-left out, and what is still there is climbed to on all rows.
+left out, and what is still there is climbed to on all rows. And π_w may be no distribution, where
+a row counts often enough to make it rise without end (`samplers/spikes.py`).
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from corebayes.samplers.places import (
 )
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.remembered import Remembered
+from corebayes.samplers.spikes import Spike, find_spike
 from corebayes.samplers.subsamples import RACE_ROWS, SUBSAMPLE_ROWS, Sampled
 from corebayes.samplers.tempering import Annealed
 from corebayes.scan.query import Derivatives
@@ -60,6 +62,8 @@ class Found(NamedTuple):
     lost: list[Mode]
     silent: str | None = None
     """The column of a rare value that says nothing at any place that was looked at."""
+    spike: Spike | None = None
+    """Where the mass of π_w rises without an end."""
 
     def unseen(self, model: Model) -> str | None:
         """Why there may be modes that were not found."""
@@ -94,17 +98,20 @@ def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
     holes = sampled.holes(sample, places)
     theirs = modes_of_particles(sample, holes.places, known=theirs, most=most)
     # Each of them may lead to a mode of the other that its own particles missed.
-    leads = np.concatenate([_means(theirs, coreset.model), holes.places])
-    ours = modes_of_particles(posterior, leads, known=ours, most=most)
+    others = np.concatenate([_means(theirs, coreset.model), holes.places])
+    ours = modes_of_particles(posterior, others, known=ours, most=most)
     ours = with_high_modes(posterior, all_places(rng, posterior, annealed), ours)
     if not ours:
         return Found([], annealed, [], holes.silent)
+    with np.errstate(all="ignore"):
+        heights = sample.finite_log_density(_means(ours, coreset.model))
+    spike = find_spike(posterior, ours, int(np.argmax(heights)))
     ours = [mode for mode, share in zip(ours, shares_of(ours), strict=True) if share > NEGLIGIBLE]
     visited = distinct_modes(climbed(sample, ours))
     theirs = modes_of_particles(sample, starts, known=theirs, most=most)
     unknown = [mode for mode in theirs if not any(same_mode(mode, one) for one in visited)]
     lost = _heavy(unknown, visited) if everything else _raced(sampled, ours, unknown)
-    return Found(ours, annealed, lost, holes.silent)
+    return Found(ours, annealed, lost, holes.silent, spike)
 
 
 def _raced(sampled: Sampled, ours: list[Mode], unknown: list[Mode]) -> list[Mode]:

@@ -53,7 +53,7 @@ class Step:
     """Whether what the rows before missed was put right where it moved to."""
     kl: float | None = None
     kl_se: float | None = None
-    """KL(π_w ‖ π_union), certified; None when it was not, or not to be had."""
+    """KL(π_w ‖ π_union), certified; None when it was not, or could not be."""
     reserve_kl: float | None = None
     reserve_se: float | None = None
     """The same of the reserve, which later steps go on from."""

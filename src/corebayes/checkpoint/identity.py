@@ -67,7 +67,7 @@ def check_same(folder: Any, ours: Identity, saved: Any) -> None:
     if differences:
         raise CheckpointError(
             f"the checkpoint {folder} is of another run: {'; '.join(differences)}. Make the call "
-            "that began it, name another folder, or delete this one to start anew"
+            "that began it, name another folder, or delete this one to start again"
         )
 
 

@@ -88,7 +88,7 @@ class Store:
         if numbers:
             raise CheckpointError(
                 f"{self.folder} has no undamaged checkpoint ({len(numbers)} damaged): delete the "
-                "folder to start anew, or name another"
+                "folder to start again, or name another"
             )
         return None
 

@@ -74,7 +74,7 @@ class RowsOfCoreset(NamedTuple):
 
 
 def of_all_rows(command: Callable[..., Any], *, or_none: bool = False) -> Callable[..., Any]:
-    """The command with the options of `Named` in the place of its first argument, the rows
+    """The command with the options of `Named` instead of its first argument, the rows
     of a coreset, which may be none at all for a command that can do without.
 
     Typer reads a command's options from its signature, so the signature is put together here.

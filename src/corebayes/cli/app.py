@@ -97,7 +97,7 @@ app = typer.Typer(
 # What Typer makes of a KeyboardInterrupt.
 INTERRUPTED = 130
 NOTHING = "interrupted, nothing was written"
-# From so many rows on a build says beforehand what it will cost.
+# From so many rows on a build says first what it will cost.
 MANY_ROWS = 1_000_000
 
 

@@ -243,7 +243,7 @@ def _read_formula(source: str, columns: Columns, memory: str | None) -> Rows:
         raise ValueError("--formula names the target and the features: leave out --target and co.")
     check_choices("raise", columns.duplicates, columns.unit)
     if columns.on_bad != "raise":
-        raise ValueError("--formula has its own way: --missing drop in the place of --on-bad")
+        raise ValueError("--formula has its own way: use --missing drop instead of --on-bad")
     if path.suffix != ".csv" and not is_parquet(source):
         raise ValueError(f"--formula is for tables with names, .csv or .parquet, not {path}")
     table: Any = source

@@ -52,7 +52,7 @@ Trials = Annotated[str | None, Option(help="Of binomial: the column with the tri
 Offset = Annotated[str | None, Option(help="Column that is added to the predictor as it is.")]
 Exposure = Annotated[str | None, Option(help="Of counts: the column whose log is added.")]
 Event = Annotated[str | None, Option(help="Of survival: 1 where the end was seen, 0 censored.")]
-Formula = Annotated[str | None, Option(help="In the place of these: 'y ~ x1 + log(x2) + C(g)'.")]
+Formula = Annotated[str | None, Option(help="Instead of these: 'y ~ x1 + log(x2) + C(g)'.")]
 OnBad = Annotated[str, Option(help="Rows with missing values: raise (an error) or drop.")]
 Prior = Annotated[
     list[str] | None,

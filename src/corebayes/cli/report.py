@@ -38,7 +38,7 @@ def report(
     features: Annotated[str | None, Option(help="Columns to predict from, as a,b,c.")] = None,
     counts: Counts = None,
     formula: Annotated[
-        str | None, Option(help="In the place of these, if not as built: 'y ~ x1 + C(g)'.")
+        str | None, Option(help="Instead of these, if not as built: 'y ~ x1 + C(g)'.")
     ] = None,
     draws: Annotated[int, Option(help="Draws to measure on.")] = 1000,
     tol: Annotated[float, Option(help="Largest KL, in nats, to certify.")] = 0.02,

@@ -3,7 +3,7 @@
 A group that has no rows is known by its prior only, and adds nothing to any sum over rows: the
 coreset of some groups is one of more groups as it is, once its model has their effects. So before
 rows go together every coreset is given the groups of all. Groups by number are the union of the
-numbers; groups of a formula are told by their labels, and codes of rows are written anew where
+numbers; groups of a formula are told by their labels, and codes of rows are written again where
 coresets have numbered them differently.
 """
 

@@ -10,7 +10,7 @@ and each reduction adds what it misses itself: residuals add up, r_total = r_1 +
 made small around the posterior of its time, in its quadratic part, and later posteriors lie a
 standard deviation or so away, where its third degree has become quadratic and linear: as much as
 one build misses, at each step. A reserve of more rows (`Coreset.reserve`) matches the third degree
-too, so that what adds up is of a smaller order, and the coreset is chosen from it anew each time.
+too, so that what adds up is of a smaller order, and the coreset is chosen from it again each time.
 What the reserve of a GLM misses is kept as a polynomial (`build/missed.py`), and put right where
 the posterior has moved to before the union is compressed.
 """

@@ -23,7 +23,7 @@ WIDTH, DEGREES = 10.0, 7.0
 
 
 def proper(fitting: Fitting, model: Model, rows: Block) -> Fitting:
-    """The fitting with proper priors in the place of flat ones; itself where there are none."""
+    """The fitting with proper priors instead of flat ones; itself where there are none."""
     arrow = fitting.prior
     if not isinstance(arrow, ArrowPrior) or not isinstance(model, MixedRegression):
         return fitting

@@ -15,7 +15,8 @@ class TimeWarning(UserWarning):
 
 
 class ModeWarning(UserWarning):
-    """The modes of a coreset's posterior do not have the masses of those of all rows."""
+    """The modes of a coreset's posterior do not have the masses or the shape of those of all rows,
+    or it has a spike that they do not have."""
 
 
 def warn(message: str, category: type[UserWarning] = UserWarning) -> None:

@@ -48,7 +48,7 @@ def learn_foresight(draws: Array, residuals: Array) -> Callable[[Array], Array] 
 def _monomials(z: Array, degree: int) -> Array:
     """All products of up to `degree` coordinates, (S, p)."""
     with_one = np.column_stack([np.ones(len(z)), z])
-    # A product of fewer coordinates has ones in place of the others.
+    # A product of fewer coordinates has ones for the others.
     places = np.array(list(combinations_with_replacement(range(z.shape[1] + 1), degree)))
     product = with_one[:, places[:, 0]]
     for column in places.T[1:]:

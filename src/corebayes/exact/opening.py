@@ -11,6 +11,7 @@ from corebayes.coreset import Coreset, check_coreset
 from corebayes.formula.rows import as_built
 from corebayes.rows import Rows
 from corebayes.samplers.exact import is_conjugate
+from corebayes.scan.inline import one_blas_thread
 from corebayes.watch.progress import show_steps
 
 
@@ -27,7 +28,7 @@ def opened(
     rows = as_built(coreset, data, **opening)
     if not is_conjugate(coreset.model):
         rows = rows.with_sampling()
-    with show_steps(progress) as steps:
+    with one_blas_thread(), show_steps(progress) as steps:
         steps.begin("checking the rows")
         rows.executor = steps.watch(rows.executor)
         check_same_data(coreset, rows)

@@ -73,7 +73,7 @@ def draw_marginals(
         axis.set_ylim(0.0, None)
         axis.set_yticks([])
         axis.spines["left"].set_visible(False)
-        axis.set_xticks(_two_ticks(mean - 2.5 * sd, mean + 2.5 * sd))
+        axis.set_xticks(two_ticks(mean - 2.5 * sd, mean + 2.5 * sd))
         axis.tick_params(labelsize=8, length=3)
     for axis in axes[len(names) :]:
         axis.set_visible(False)
@@ -139,11 +139,15 @@ def import_matplotlib() -> Any:
     return import_extra("matplotlib", "figures need", "plot")
 
 
-def _two_ticks(low: float, high: float) -> list[float]:
-    """Two round numbers between the limits, as far apart as there are."""
+def two_ticks(low: float, high: float) -> list[float]:
+    """Two round numbers between the limits, far enough apart for their labels not to meet."""
     ticker: Any = importlib.import_module("matplotlib.ticker")
-    round_numbers = ticker.MaxNLocator(nbins=4).tick_values(low, high)
-    inside = [float(tick) for tick in round_numbers if low <= tick <= high]
+    inside = [0.5 * (low + high)]
+    for number in (4, 8, 12):
+        round_numbers = ticker.MaxNLocator(nbins=number).tick_values(low, high)
+        inside = [float(tick) for tick in round_numbers if low <= tick <= high]
+        if inside[-1] - inside[0] >= 0.65 * (high - low):
+            break
     return [inside[0], inside[-1]]
 
 

@@ -1,4 +1,4 @@
-"""The columns that a design makes of Parquet files, computed anew for every part that is read.
+"""The columns that a design makes of Parquet files, computed again for every part that is read.
 
 Only what the formula needs is decoded, some ten thousand rows at a time; neither the table nor the
 design matrix is ever in memory as a whole.

@@ -49,7 +49,7 @@ class NormalPriorModel(ABC):
     bound: Bound | None = field(default=None, repr=False)
 
     def __init_subclass__(cls) -> None:
-        # A dataclass writes the repr of every subclass anew unless there is one.
+        # A dataclass writes a repr for every subclass that has none.
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = NormalPriorModel.__repr__
         super().__init_subclass__()

@@ -162,7 +162,7 @@ class GLM(Family):
         return self.transform(eta, self.target(block))
 
     def transform(self, eta: Array, target: Array) -> Array:
-        """ℓ(η, y) in the place of η (n, S), for the family's own y (n,)."""
+        """ℓ(η, y) over η (n, S), in place, for the family's own y (n,)."""
         kernel = self.compiled_kernel(eta.size)
         if kernel is None:
             return self.log_density(eta, target[:, None], eta)

@@ -59,7 +59,7 @@ class Horseshoe:
         return Reciprocal(Gamma(half, half * self.slab_scale**2))
 
     def for_rows(self, num_coefficients: int, num_rows: float) -> Horseshoe:
-        """The same with a number in the place of the guess, to three digits."""
+        """The same with a number instead of the guess, to three digits."""
         if self.num_relevant is None:
             return self
         if not self.num_relevant < num_coefficients:

@@ -19,7 +19,7 @@ from corebayes.models.special import sigmoid_pair, softplus
 from corebayes.models.zero_inflated import NegativeBinomialZeros, ZeroCounts
 from corebayes.types import Array
 
-# Zeros are drawn anew so often; where the rate is so small that some are left, a count is 1.
+# Zeros are drawn again so often; where the rate is so small that some are left, a count is 1.
 MOST_TRIES = 1000
 
 

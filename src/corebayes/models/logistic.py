@@ -79,7 +79,7 @@ class LogisticRegression(LabelRegression):
 
 
 def _minus_log_1p_exp2(x: Array) -> Array:
-    """−log(1 + 2ˣ), in place: NumPy's quickest exponential, and log(1 + t) in place of log1p(t),
+    """−log(1 + 2ˣ), in place: NumPy's quickest exponential, and log(1 + t) instead of log1p(t),
     which is slower and no more exact than a potential can be."""
     if x.size and x.max() < 1000.0:
         np.exp2(x, out=x)

@@ -2,7 +2,7 @@
 
 β ~ N(μ_0, Σ_0),   u = (log σ, …),   v_j = log τ_j,   b_g ~ N(0, τ_j²)  for the effects of scale j
 
-Single coefficients may have another prior in the place of the Normal one, or beside it.
+Single coefficients may have another prior instead of the Normal one, or beside it.
 """
 
 from __future__ import annotations

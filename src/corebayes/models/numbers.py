@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 LEARNED: Any = None
-"""In the place of a number: it is unknown, and learned from the rows."""
+"""Instead of a number: it is unknown, and learned from the rows."""
 
 
 def check_positive(value: float, argument: str) -> None:

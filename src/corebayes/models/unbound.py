@@ -1,4 +1,4 @@
-"""What a family has in the place of a model's methods before it knows its rows."""
+"""The methods of a model that a family has before it knows its rows."""
 
 from __future__ import annotations
 

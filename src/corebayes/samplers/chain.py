@@ -108,7 +108,7 @@ def _read(trace: Any, dim: int, num_draws: int, names: Sequence[str]) -> Trace:
 class Thread:
     """nutpie's thread of a chain, as Python knows it.
 
-    Rust enters Python anew for every call, so that Python, and JAX with it, would set up and throw
+    Rust enters Python again for every call, so that Python, and JAX with it, would set up and throw
     away all that it keeps for a thread each time: half of what a small density costs. Entering once
     more with the first call and leaving with the last draw keeps it in between.
     """
@@ -166,7 +166,7 @@ def _from_callback(density: Callback, chain: Chain, thread: Thread) -> Any:
 
 
 def _from_pointer(density: Pointer, chain: Chain) -> Any:
-    """What nutpie makes of a PyMC model, with our compiled functions in the place of its own."""
+    """What nutpie makes of a PyMC model, with our compiled functions instead of its own."""
     compiled_model: Any = importlib.import_module("nutpie.compile_pymc").CompiledPyMCModel
     dim = chain.start.size
     return compiled_model(

@@ -158,11 +158,11 @@ class _Parcel:
         self._bytes = packed(self.content, self.what)
         self._scattered: Any = None
 
-    def argument(self, client: Any, workers: list[str] | None, *, anew: bool = False) -> Any:
+    def argument(self, client: Any, workers: list[str] | None, *, again: bool = False) -> Any:
         """What a task takes: the bytes, or the future of them."""
         if len(self._bytes) <= LARGEST_PARCEL:
             return self._bytes
-        if self._scattered is None or anew:
+        if self._scattered is None or again:
             self._scattered = client.scatter(
                 self._bytes, broadcast=True, hash=False, workers=workers
             )
@@ -207,8 +207,8 @@ class _DaskCrew:
 
     def send(self, ticket: int, shard: _Task) -> None:
         workers = self._trusted() if self.suspects else None
-        data = self.data.argument(self.client, workers, anew=self._renew)
-        query = self.query.argument(self.client, workers, anew=self._renew)
+        data = self.data.argument(self.client, workers, again=self._renew)
+        query = self.query.argument(self.client, workers, again=self._renew)
         self._renew = False
         future = self.client.submit(
             _answer,

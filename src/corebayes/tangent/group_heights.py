@@ -25,7 +25,7 @@ from corebayes.types import Array, Block, Indices
 # Numbers held of all groups' nodes in a pass: 320 MB with their sums.
 MOST_NUMBERS = 20_000_000
 # Where all rows lead to a mean or a standard deviation that differs by more, in units of the nodes'
-# own spread, the nodes are placed anew and the pass is repeated.
+# own spread, the nodes are placed again and the pass is repeated.
 WELL_PLACED, MOST_ROUNDS = 0.3, 4
 # Few sums of whole tables of nodes: rows of a block are worked off group by group.
 BLOCK_ROWS = 16_384

@@ -218,7 +218,7 @@ class Hermite(Geometry):
     order: int = 2
     num_nodes: int = 16
     centred: bool = False
-    """Whether the Gaussian is the one closest to π_w, with its mean, in place of the Laplace fit at
+    """Whether the Gaussian is the one closest to π_w, with its mean, instead of the Laplace fit at
     the mode: of a skewed posterior it is the better one."""
 
     def __post_init__(self) -> None:

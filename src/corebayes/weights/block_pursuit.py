@@ -117,7 +117,7 @@ SHARE = 16
 # Rounds of dropping all that is below zero; after that, and where it does not lower the distance,
 # only what reaches zero first on the way to the least squares leaves.
 BOLD_ROUNDS = 8
-# Of so many vectors one may be pinned before the factor is made afresh.
+# Of so many vectors one may be pinned before the factor is computed again.
 PINNED_SHARE = 8
 # Single vectors in a row that brought the sum no closer, after which it is over.
 PATIENCE = 10

@@ -146,7 +146,7 @@ def _better(view: View, state: Grow, grown: Look, idle: int) -> tuple[Look, ...]
 
 def last_info(view: View, state: Arrived, tolerance: float) -> Info:
     look, largest = state.answers[-1], state.goal.sizes[-1]
-    kl = kl_of(view, look, state.pilot, tolerance)
+    kl = kl_of(view, look, state.pilot)
     if look.half_variance <= tolerance:
         found = f"{look.points.size} {noun_of(view.problem.data.template)}"
         return Info(kl, f"{found} match all that is seen; more would not lower KL")

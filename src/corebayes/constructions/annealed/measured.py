@@ -23,7 +23,7 @@ ENOUGH, MEASURED, FEW_ROWS = 40, 400, 20_000
 NOTABLE = 2e-5
 
 
-def kl_of(view: View, look: Look, pilot: Look, tolerance: float) -> Estimate:
+def kl_of(view: View, look: Look, pilot: Look) -> Estimate:
     """What the space sees of KL, and what is left beyond it where that may be more.
 
     Polynomials of a degree that is matched say nothing of the next. Where few rows are all there
@@ -39,7 +39,7 @@ def kl_of(view: View, look: Look, pilot: Look, tolerance: float) -> Estimate:
         if beyond > max(NOTABLE, 0.5 * seen.value):
             return Estimate(_measured(view, look, space, ENOUGH) or seen.value, 0.0)
         return seen
-    if look.half_variance > tolerance or view.problem.data.num_rows > FEW_ROWS:
+    if view.problem.data.num_rows > FEW_ROWS:
         return seen
     found = _measured(view, look, space, MEASURED, tails=True)
     return seen if found is None else seen._replace(value=max(seen.value, found))

@@ -46,6 +46,7 @@ from corebayes.samplers.places import (
 )
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.resampling import MAX_PARETO_K
+from corebayes.samplers.spikes import find_spike
 from corebayes.samplers.tempering import Annealed
 from corebayes.scan.heights import Heights
 from corebayes.types import Array, WeightedPoints
@@ -61,8 +62,8 @@ NOTABLE, MOST_STRAYS = 1e-4, 10
 ROUNDS, PATIENCE = 6, 2
 # Nats between the shares of modes under π_w and π below which nothing is done.
 FINE = 1e-3
-# Nats between π_w and π that are said where there are several modes. They are known to a fifth or
-# so, which is why what is said begins below 0.05.
+# Nats between π_w and π that are said. They are known to a fifth or so, which is why what is said
+# begins below 0.05.
 FAR = 0.04
 
 
@@ -107,7 +108,11 @@ def step(view: View, state: Settle, polisher: Polisher) -> tuple[Settle | Arrive
     if state.settled < len(answers):
         return state, view.info(state.goal, answers[-1], state.pilot)
     arrived = Arrived(state.goal, answers, state.pilot, state.grown)
-    return arrived, grow.last_info(view, arrived, polisher.tolerance)._replace(warning=warning)
+    info = grow.last_info(view, arrived, polisher.tolerance)
+    if warning is None and info.kl is not None and info.kl.value > FAR:
+        warning = _far_words(info.kl.value, "by what the build itself can see of it")
+        warning += _more(view, state.goal.sizes[number])
+    return arrived, info._replace(warning=warning)
 
 
 def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[Look, str | None]:
@@ -118,7 +123,8 @@ def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[
         if not around.modes:
             return answer, None
         shares = _between(view, answer.points, around.modes)
-        several |= np.count_nonzero(np.maximum(shares.ours, shares.full) > NOTABLE) > 1
+        notable = np.count_nonzero(np.maximum(shares.ours, shares.full) > NOTABLE)
+        several |= bool(notable > 1)
         idle = 0 if shares.kl < 0.5 * least else idle + 1
         if shares.kl < least:
             best, least, seen = answer, shares.kl, (around, shares)
@@ -129,7 +135,7 @@ def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[
             view.problem.watch(np.array([mode.fit.mean for mode in strays]))
         answer = _again(view, state, answer, size, polisher)
     assert seen is not None
-    return best, _words(view, best.points, *seen, size) if several else None
+    return best, _words(view, best.points, *seen, size, several)
 
 
 class Around(NamedTuple):
@@ -140,19 +146,40 @@ class Around(NamedTuple):
 
 
 def _words(
-    view: View, points: WeightedPoints, around: Around, shares: Between, size: int
+    view: View,
+    points: WeightedPoints,
+    around: Around,
+    shares: Between,
+    size: int,
+    several: bool,
 ) -> str | None:
     """What is wrong with so few rows, if much is. Cost: one pass of N potentials a draw."""
+    model = view.problem.model
+    posterior = Posterior(model, points.rows, points.weights)
+    usual = int(np.argmax(shares.full[: len(around.modes)]))
+    spike = find_spike(posterior, around.modes, usual)
+    if spike is not None:
+        words = spike.words(model, points.indices, points.weights)
+        return (
+            f"the coreset posterior cannot be certified: {words}. Chains may stay around its modes "
+            "and not come there. Draw with cb.correct, or keep the parameter from that end"
+        )
+    if not several:
+        return None
     whole = _distance(view, points, around)
     if max(whole, shares.kl) <= FAR:
         return None
-    more = ". Build with a larger size" if size < view.problem.data.num_rows else ""
     if shares.kl > 0.5 * whole:
-        return shares.words() + more
-    return (
-        f"the coreset posterior is about {whole:.2g} nats from that of all rows (KL(π_w‖π)): its "
-        "modes have another shape" + more
-    )
+        return shares.words() + _more(view, size)
+    return _far_words(whole, "its modes have another shape") + _more(view, size)
+
+
+def _far_words(kl: float, why: str) -> str:
+    return f"the coreset posterior is about {kl:.2g} nats from that of all rows (KL(π_w‖π)): {why}"
+
+
+def _more(view: View, size: int) -> str:
+    return ". Build with a larger size" if size < view.problem.data.num_rows else ""
 
 
 def _distance(view: View, points: WeightedPoints, around: Around) -> float:
