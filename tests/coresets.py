@@ -17,6 +17,9 @@ from corebayes.samplers.draws import Draws
 from corebayes.types import Array, Data, Gaussian, Model
 from tests.problems import coins
 
+# All rows with their counts are the posterior and need no draws; with these weights it is measured.
+ALMOST_ONE = 1.0 + 1e-12
+
 
 def weighted(model: Model, data: Data, indices: Any, weights: Any, **fields: Any) -> Coreset:
     """A coreset of these rows of a bound model."""

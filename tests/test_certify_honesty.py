@@ -21,6 +21,7 @@ from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
 from tests.coresets import (
+    ALMOST_ONE,
     Fixed,
     exact_kl,
     gaussian_mean,
@@ -106,7 +107,7 @@ class TestHonesty:
 
     def test_separate_modes_are_drawn_from_by_their_masses(self) -> None:
         model, data = cauchy(np.repeat([-6.0, 6.0], 8))
-        right = certify(weighted(model, data, np.arange(16), 1.0), data, draws=400)
+        right = certify(weighted(model, data, np.arange(16), ALMOST_ONE), data, draws=400)
         assert right.certified and right.reverse_kl is not None
         # The masses of the two modes are wrong, their shapes hardly.
         lopsided = np.where(np.arange(16) < 8, 1.05, 0.95)
@@ -218,7 +219,8 @@ class TestSeveralModes:
     def test_one_mode_is_certified_on_a_subsample_too(self) -> None:
         rng = np.random.default_rng(0)
         model, data = cauchy(np.append(rng.normal(size=1500), 25.0))
-        assert certify(weighted(model, data, np.arange(1501), 1.0), data, draws=200).certified
+        everything = weighted(model, data, np.arange(1501), ALMOST_ONE)
+        assert certify(everything, data, draws=200).certified
 
     def test_a_missed_mode_among_more_rows_than_the_subsample(self) -> None:
         rng = np.random.default_rng(0)
@@ -233,5 +235,5 @@ class TestSeveralModes:
         X = rng.normal(size=(300, 2))
         data = open_rows((X, X @ [1.0, -2.0] + rng.standard_t(4.0, size=300)))
         model = StudentTRegression(df=4.0, scale=1.0, prior=Normal()).bind(data)
-        everything = weighted(model, data, np.arange(300), 1.0)
+        everything = weighted(model, data, np.arange(300), ALMOST_ONE)
         assert certify(everything, data, draws=200).certified

@@ -152,11 +152,18 @@ def test_a_process_that_fails_says_how():
 
 
 def test_the_verdict_finds_what_is_wrong():
-    def row(mean: float, certified: bool, seconds: float):
+    def row(mean: float, certified: bool, seconds: float, noise: float = 0.02):
         ours = {"certified": certified, "build": seconds, "sample": 0.5, "kl": [0.001, 0.0]}
-        return {"coreset": ours, "shared": {"mean": mean}, "nuts": {"seconds": 10.0}}
+        shared = {"mean": mean, "noise": noise}
+        return {"coreset": ours, "shared": shared, "nuts": {"seconds": 10.0}}
 
-    rows = {"good": row(0.05, True, 1.0), "wrong": row(0.2, True, 1.0), "slow": row(0.2, False, 30)}
+    rows = {
+        "good": row(0.05, True, 1.0),
+        "wrong": row(0.2, True, 1.0),
+        "slow": row(0.2, False, 30),
+        "noisy": row(0.3, True, 1.0, noise=0.35),
+    }
     words = page.verdict(rows)
-    assert "3 posteriors, 2 certified" in words
-    assert "more than 0.1 standard deviations: wrong." in words and "2 times: slow." in words
+    assert "4 posteriors, 3 certified" in words
+    assert "more than 0.1 standard deviations: wrong (not known" in words
+    assert "few effective draws: noisy)" in words and "2 times: slow." in words

@@ -18,7 +18,7 @@ from corebayes.samplers.mode_search import shares_of
 from corebayes.samplers.places import find_places
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.tempering import anneal
-from tests.coresets import weighted
+from tests.coresets import ALMOST_ONE, weighted
 
 
 def mixture(shares: Any, means: Any, sds: Any, num_rows: int = 4) -> tuple[Any, Any]:
@@ -216,14 +216,14 @@ def many_parameters(dim: int) -> tuple[Any, Any]:
 @pytest.mark.slow
 def test_lost_modes_of_thirty_parameters_are_seen() -> None:
     model, data = many_parameters(30)
-    assert certify(weighted(model, data, np.arange(4), 1.0), data, tol=0.05).certified
+    assert certify(weighted(model, data, np.arange(4), ALMOST_ONE), data, tol=0.05).certified
     lost = certify(weighted(model, data, [0, 2], [1.0, 1.0]), data, tol=0.05)
     assert not lost.certified and lost.fault == "coreset"
 
 
 def test_what_no_search_can_see_is_not_certified() -> None:
     model, data = many_parameters(45)
-    everything = weighted(model, data, np.arange(4), 1.0)
+    everything = weighted(model, data, np.arange(4), ALMOST_ONE)
     certificate = certify(everything, data, tol=0.05)
     assert not certificate.certified and certificate.fault == "search"
     assert certificate.reverse_kl is not None and certificate.upper <= 0.05

@@ -92,3 +92,13 @@ def checked_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
         raise TypeError(f"seed must be a whole number that is not negative, got {seed!r}")
     return int(seed)
+
+
+def check_choices(on_bad: Any, duplicates: Any, unit: Any) -> None:
+    """What may be asked of all sources of rows alike."""
+    if on_bad not in ("raise", "drop"):
+        raise ValueError(f'on_bad must be "raise" or "drop", got {on_bad!r}')
+    if duplicates not in (None, "count"):
+        raise ValueError(f'duplicates must be "count" or left out, got {duplicates!r}')
+    if duplicates is not None and unit is not None:
+        raise ValueError("duplicates counts rows, and unit keeps them apart: leave one of them out")

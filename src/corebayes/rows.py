@@ -14,10 +14,11 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from corebayes.arguments import check_choices
 from corebayes.data.arrays import no_rows, row_bytes, row_numbers
 from corebayes.data.checks import Checking, FoundValues, conclude
 from corebayes.data.distinct import count_duplicates
-from corebayes.data.entry import check_choices, open_table, refuse
+from corebayes.data.entry import open_table, refuse
 from corebayes.data.parquet_files import is_parquet
 from corebayes.data.random_rows import random_rows
 from corebayes.data.table import RowCheck, Table, Tally
@@ -35,9 +36,8 @@ from corebayes.types import Block, Indices, Points
 
 Answer = TypeVar("Answer")
 
-# Random rows that the first pass picks up where single rows cost whole row groups: pools are
-# drawn from them. Of so many bytes at most, like all rows that are kept. And the first rows, on
-# which models are tried.
+# Random rows that the first pass picks up where single rows cost whole row groups, for pools; of so
+# many bytes at most, like all rows that are kept; and the first rows, on which models are tried.
 RESERVE_ROWS, KEPT_BYTES, FIRST_ROWS = 2**17, 2**26, 5
 
 

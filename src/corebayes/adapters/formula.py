@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.adapters.family_names import family_named
-from corebayes.data.entry import check_choices
+from corebayes.arguments import check_choices
 from corebayes.formula.beside import ROLES, with_beside
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, in_units

@@ -14,9 +14,9 @@ import numpy as np
 import corebayes as cb
 from corebayes.adapters.family_names import our_name
 from corebayes.adapters.formula import mixed
+from corebayes.arguments import check_choices
 from corebayes.constructions import Construction, exported
 from corebayes.coreset import Coreset
-from corebayes.data.entry import check_choices
 from corebayes.data.frames import import_pyarrow
 from corebayes.data.limits import as_limit
 from corebayes.data.npy_header import check_archive

@@ -184,16 +184,6 @@ def _is_pair(source: Any) -> bool:
     )
 
 
-def check_choices(on_bad: Any, duplicates: Any, unit: Any) -> None:
-    """What may be asked of all sources alike."""
-    if on_bad not in ("raise", "drop"):
-        raise ValueError(f'on_bad must be "raise" or "drop", got {on_bad!r}')
-    if duplicates not in (None, "count"):
-        raise ValueError(f'duplicates must be "count" or left out, got {duplicates!r}')
-    if duplicates is not None and unit is not None:
-        raise ValueError("duplicates counts rows, and unit keeps them apart: leave one of them out")
-
-
 def refuse(source: Any, **options: Any) -> None:
     """Options that name columns have no meaning for a source whose columns have no names."""
     for option, value in options.items():
