@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import digamma, polygamma
 from scipy.stats import multivariate_normal, multivariate_t
 
 import corebayes as cb
@@ -123,6 +124,30 @@ def test_what_the_mixture_does_not_cover_is_for_nuts() -> None:
     assert pilot is not None and not independence.covers(pilot)
     drawn = cb.Automatic(chains=2, num_tune=200).draw(np.random.default_rng(0), posterior, 400)
     assert drawn.how == "NUTS, 2 chains" and drawn.diagnosed().max_rhat < 1.05
+
+
+def test_skewed_tails_are_for_wider_proposals() -> None:
+    """Logarithms of gamma variables: proposals around the mode meet ratios that are too large."""
+
+    def log_likelihood(draws: np.ndarray, block: Any) -> np.ndarray:
+        height = np.sum(2.0 * draws - np.exp(draws), axis=1)
+        return np.broadcast_to(height, (len(block), len(draws)))
+
+    data = open_rows({"x": np.zeros(1)})
+    model = cb.CustomModel(
+        log_likelihood, lambda draws: np.zeros(len(draws)), 2, log_concave=True
+    ).bind(data)
+    posterior = cb.Posterior(model, data.take(np.arange(1)), np.ones(1))
+    independence = cb.Independence()
+    rng = np.random.default_rng(7)
+    pilot = independence.fit(rng, posterior)
+    assert pilot is not None
+    narrow = independence.run(rng, posterior, pilot, 4000)
+    assert narrow.pareto_k is not None and narrow.pareto_k > independence.max_pareto_k
+    drawn = cb.Automatic().draw(np.random.default_rng(7), posterior, 4000)
+    assert drawn.how == "independence Metropolis, 4 chains"
+    np.testing.assert_allclose(drawn.flat.mean(axis=0), digamma(2.0), atol=0.06)
+    np.testing.assert_allclose(drawn.flat.var(axis=0), polygamma(1, 2.0), rtol=0.15)
 
 
 @pytest.mark.parametrize(("dim", "how"), [(2, "independence Metropolis"), (7, "NUTS")])

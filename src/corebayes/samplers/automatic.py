@@ -25,6 +25,7 @@ from corebayes.samplers.group_by_group import group_by_group
 from corebayes.samplers.independence import Independence, Pilot, try_proposal
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.proposal import Proposal
 from corebayes.samplers.several import pilot_of_all_modes
 from corebayes.samplers.wide import wide_proposal
 from corebayes.types import Array
@@ -103,6 +104,18 @@ class Automatic:
         return self._run(rng, posterior, pilot, num_draws)
 
     def _run(
+        self, rng: Generator, posterior: Posterior, pilot: Pilot, num_draws: int
+    ) -> Draws | None:
+        """By these proposals or, where one far out in a skewed tail was too heavy, by wider ones,
+        which are still far cheaper than chains."""
+        drawn = self._weighed(rng, posterior, pilot, num_draws)
+        if drawn is None and isinstance(pilot.proposal, Proposal):
+            with np.errstate(all="ignore"):
+                wider = try_proposal(rng, posterior, pilot.proposal.widened())
+            drawn = self._weighed(rng, posterior, wider, num_draws)
+        return drawn
+
+    def _weighed(
         self, rng: Generator, posterior: Posterior, pilot: Pilot, num_draws: int
     ) -> Draws | None:
         independence = Independence(chains=self.chains)
