@@ -57,6 +57,8 @@ def test_a_path_of_sizes_takes_few_passes_and_every_size_is_better_than_the_last
     assert all(after < before for before, after in itertools.pairwise([one, *kls]))
     # Sizes below the number of parameters are far away, and their steps are luck.
     assert coresets[-1].provenance["passes"] <= 6.0 * len(sizes) + 5.0
+    # The trace of each ends with its own rows.
+    assert [one.trace[-1]["size"] for one in coresets] == [one.size for one in coresets]
 
 
 @pytest.mark.parametrize("name", ["gaussian", "linear"])

@@ -48,3 +48,13 @@ def test_asking_for_more_rows_gives_a_lower_kl(name, num_rows):
     assert levels[1] < 1e-4
     assert levels[1] < 0.1 * levels[0] or levels[1] < 1e-10
     assert levels[2] < levels[1] or levels[1] < 1e-10
+
+
+def test_every_coreset_of_a_path_has_its_own_trace():
+    frame = rows_of("gaussian", 3000, seed=1)
+    frame["g"] = np.arange(3000) % 7
+    model, rows = cb.from_formula("y ~ x + (1 | g)", frame, family="gaussian")
+    path = cb.build_path(model, rows, sizes=[15, 25, 40], progress=False)
+    assert [coreset.trace[-1]["size"] for coreset in path] == [one.size for one in path]
+    kls = [coreset.trace[-1]["kl"] for coreset in path]
+    assert kls[0] > kls[1] > kls[2]

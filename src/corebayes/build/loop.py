@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import Any
+
+import numpy as np
 
 from corebayes.adapters.local import bound_with_structure
 from corebayes.arguments import checked_positive, checked_seed
@@ -231,7 +234,7 @@ def build_path(
     if method is not None:
         check_method(method)
     model, features = with_asked_columns(model, data, target, features, counts)
-    passed: dict[int, WeightedPoints] = {}
+    passed, steps = dict[int, WeightedPoints](), dict[int, int]()
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = open_rows(
             data,
@@ -252,11 +255,16 @@ def build_path(
             def watch(size: int, kl: Any, rate: float) -> None:
                 bar.show(size, kl, rate)
                 # Points may leave again, so the last state of no more rows counts.
-                passed.update(run.reached(wanted[first:]))
+                for size, points in run.reached(wanted[first:]).items():
+                    if size not in passed or not _same(passed[size], points):
+                        passed[size], steps[size] = points, len(run.trace)
 
             first = run.init_path(wanted)
             reason = run.until(Tolerance(None), watch)
-        found = [run.coreset(passed[size], reason) for size in wanted if size in passed]
+        found = [
+            replace(run.coreset(points, reason), trace=_trace(run, points.size, steps[size]))
+            for size, points in sorted(passed.items())
+        ]
         try:
             # Each of these has other rows of rare levels.
             small = [
@@ -266,3 +274,17 @@ def build_path(
         except OutOfTimeError:
             small = []
     return [*small, *found]
+
+
+def _trace(run: Run, size: int, steps: int) -> tuple[dict[str, Any], ...]:
+    """Of one size of a path: its own steps, the last without a KL if that was of other rows."""
+    own = [entry for entry in run.trace[:steps] if entry["size"] <= size]
+    last = run.trace[steps - 1]
+    if last["size"] > size:
+        own.append(last | {"size": size, "kl": None, "kl_se": None})
+    return tuple(own)
+
+
+def _same(first: WeightedPoints, second: WeightedPoints) -> bool:
+    rows = np.array_equal(first.indices, second.indices)
+    return rows and np.array_equal(first.weights, second.weights)

@@ -216,7 +216,8 @@ class GroupedPursuit(Construction):
     ) -> Mapping[int, WeightedPoints]:
         if isinstance(state, Approach):
             return {size: state.points for size in sizes if 0 < state.points.size <= size}
-        return {size: one.points for size, one in zip(state.sizes, state.answers, strict=False)}
+        answers = state.answers[: state.number + 1]
+        return {size: one.points for size, one in zip(state.sizes, answers, strict=False)}
 
 
 def _structured(problem: Problem) -> tuple[StructuredModel, Fitting]:
@@ -302,7 +303,7 @@ def _choose(
 
     if is_open:
         return Chosen(tuple(sizes), (), 0, choose).at(0)
-    return Chosen(tuple(sizes), tuple(choose(sizes)), len(sizes) - 1, choose)
+    return Chosen(tuple(sizes), tuple(choose(sizes)), 0, choose)
 
 
 def _ladder(goal: int, num_rows: int) -> tuple[int, ...]:
