@@ -57,7 +57,7 @@ class Annealed(NamedTuple):
 
 
 def anneal(rng: Generator, posterior: Posterior, num_particles: int) -> Annealed | None:
-    """Particles of π_w; None where too few places have a finite density.
+    """Particles of π_w; None where too few places have a finite density, or the way is too long.
 
     Cost: ten to forty moves of all particles, M potentials each, for each of some five to fifty
     temperatures.
@@ -84,7 +84,7 @@ def anneal(rng: Generator, posterior: Posterior, num_particles: int) -> Annealed
             particles = _mixed(rng, posterior, wide, beta, particles.chosen(chosen), axes)
             temperatures.append(beta)
             path.append(particles.draws)
-    return Annealed(np.array(temperatures), path, log_evidence)
+    return Annealed(np.array(temperatures), path, log_evidence) if beta == 1.0 else None
 
 
 def _step(change: Array, most: float) -> float:
@@ -97,12 +97,13 @@ def _step(change: Array, most: float) -> float:
 
     if excess(most) >= 0.0:
         return most
-    # Where half of the density is not finite any step leaves less: then the smallest that counts.
-    least = min(1e-12, most)
+    # Heights may lie e^50 apart. Where half of them are not finite any step leaves less: then the
+    # smallest that counts.
+    least = min(most, 0.1 / max(float(np.ptp(change[np.isfinite(change)])), 1e-300))
     if excess(least) <= 0.0:
-        spread = float(np.ptp(change[np.isfinite(change)]))
-        return min(most, 0.1 / max(spread, 1e-300))
-    return float(brentq(excess, least, most, rtol=1e-3))
+        return least
+    ends = (np.log(least), np.log(most))
+    return float(np.exp(brentq(lambda step: excess(np.exp(step)), *ends, xtol=1e-3)))
 
 
 class _Particles(NamedTuple):
