@@ -7,18 +7,21 @@ from scipy.special import logsumexp
 
 from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.annealed.view import View
-from corebayes.samplers.draws import Draws
+from corebayes.samplers.draws import Draws, systematic
 from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import Mode
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.proposal import Component, Proposal
 from corebayes.samplers.resampling import MAX_PARETO_K
 from corebayes.scan.heights import Heights
 from corebayes.tangent.geometry import NEAR
 from corebayes.tangent.hermite import UNSEEN, HermiteSpace
-from corebayes.types import Array, Estimate, WeightedPoints
+from corebayes.types import Array, Estimate, Gaussian, WeightedPoints
 
 # Draws, enough to know KL to a fifth or so; and rows up to which more of them cost next to nothing.
 ENOUGH, MEASURED, FEW_ROWS = 40, 400, 20_000
+# Proposals that draws are chosen from: they cost the coreset's rows only.
+PROPOSED = 4000
 # Nats of the next degree that are worth a pass.
 NOTABLE = 2e-5
 
@@ -48,18 +51,29 @@ def kl_of(view: View, look: Look, pilot: Look) -> Estimate:
 def _measured(
     view: View, look: Look, space: HermiteSpace, number: int, *, tails: bool = False
 ) -> float | None:
-    """At draws of the Gaussian that π_w is taken for, or, where its `tails` count, of a wider one
-    weighted by π_w; None where that does not cover it."""
+    """At draws of the Gaussian that π_w is taken for, chosen again in proportion to π_w, or, where
+    its `tails` count, of a wider one weighted by π_w; None where that does not cover it."""
     # Of its own random numbers: what is built does not depend on what is said of it.
     rng = np.random.default_rng(0)
-    if not tails:
-        draws = space.gaussian.draw(rng, number)
-        return kl_at(view, look.points, space.location, draws, np.ones(number))
     posterior = Posterior(view.problem.model, look.points.rows, look.points.weights)
+    if not tails:
+        draws = _chosen_again(rng, posterior, space.gaussian, number)
+        return kl_at(view, look.points, space.location, draws, np.ones(number))
     drawn = weighted_draws(rng, posterior, [Mode(space.gaussian, 0.0)])
     if drawn.weights is None or drawn.pareto_k > MAX_PARETO_K:
         return None
     return kl_at(view, look.points, space.location, drawn.flat, drawn.weights.ravel())
+
+
+def _chosen_again(
+    rng: np.random.Generator, posterior: Posterior, gaussian: Gaussian, number: int
+) -> Array:
+    """Levels of a handful of rows make π_w skewed, and the Gaussian's other tail is not its own."""
+    proposal = Proposal((Component(gaussian, 1.0),)).widened()
+    draws = proposal.draw(rng, PROPOSED)
+    with np.errstate(all="ignore"):
+        ratios = posterior.finite_log_density(draws) - proposal.log_density(draws)
+    return draws[systematic(rng, np.exp(ratios - ratios.max()), number)]
 
 
 def weighted_draws(rng: np.random.Generator, posterior: Posterior, modes: list[Mode]) -> Draws:
