@@ -64,6 +64,22 @@ class TestAnnealing:
         narrow = runs[0].particles[runs[0].particles[:, 0] < 0.0]
         assert narrow.std() == pytest.approx(sds[0], rel=0.4)
 
+    def test_heights_that_lie_e_to_the_sixty_apart(self) -> None:
+        """A learned spread that the prior takes for tiny: first steps of β are as small."""
+        data = open_rows(np.linspace(-2.0, 3.0, 40)[:, None])
+        model = CustomModel(
+            lambda draws, block: -0.5 * np.square(block.X * np.exp(-draws[:, 0])) - draws[:, 0],
+            lambda draws: -0.5 * np.square((draws[:, 0] + 20.0) / 15.0),
+            1,
+        )
+        posterior = Posterior(model.bind(data), data.take(np.arange(40)), np.ones(40))
+        found = anneal(np.random.default_rng(0), posterior, 1000)
+        grid = np.linspace(-1.0, 2.5, 2001)
+        heights = posterior.log_density(grid[:, None])
+        truth = heights.max() + np.log(np.exp(heights - heights.max()).sum() * (grid[1] - grid[0]))
+        assert found is not None and found.temperatures[-1] == 1.0
+        assert found.log_evidence == pytest.approx(truth, abs=0.5)
+
     def test_a_density_that_is_nowhere_finite_gives_none(self) -> None:
         data = open_rows(np.zeros((3, 1)))
         model = CustomModel(
