@@ -27,7 +27,7 @@ def lazy():
 
 def relation():
     table = FRAME.to_arrow()
-    return duckdb.from_arrow(table).filter("a > -1.0")
+    return duckdb.connect().from_arrow(table).filter("a > -1.0")
 
 
 SOURCES = pytest.mark.parametrize("source", [lazy, relation])
