@@ -2,7 +2,7 @@
 
     python -m benchmarks.mixed                       every model
     python -m benchmarks.mixed intercepts slopes     some of them
-    python -m benchmarks.mixed --posteriordb DIR     radon_all and election88, from a folder of data
+    python -m benchmarks.mixed --posteriordb DIR     radon_all and election88 too, from a folder
     python -m benchmarks.mixed --no-full             without NUTS on all rows
 
 KL is measured at NUTS draws of the coreset with all rows, scales free. Times are CPU seconds of
@@ -253,12 +253,16 @@ def main() -> None:
     parser.add_argument("--full-seconds", type=float, default=20.0)
     parser.add_argument("--no-full", action="store_true")
     arguments = parser.parse_args()
-    cases: dict[str, Callable[[int], Case]] = {
-        name: CASES[name] for name in arguments.names or CASES
-    }
+    every = dict(CASES)
     if arguments.posteriordb is not None:
-        cases["radon_all"] = lambda _: radon(arguments.posteriordb)
-        cases["election88"] = lambda _: election(arguments.posteriordb)
+        every["radon_all"] = lambda _: radon(arguments.posteriordb)
+        every["election88"] = lambda _: election(arguments.posteriordb)
+    if unknown := [name for name in arguments.names if name not in every]:
+        parser.error(
+            f"there is no model {unknown[0]!r}; there are {', '.join(every)}, and with "
+            "--posteriordb radon_all and election88"
+        )
+    cases = {name: every[name] for name in arguments.names or every}
     full_seconds = 0.0 if arguments.no_full else arguments.full_seconds
     results = [
         measure(name, make(arguments.seed), arguments.seed, full_seconds)

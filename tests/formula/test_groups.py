@@ -13,6 +13,7 @@ from formulae import design_matrices
 
 from corebayes.formula import Design
 from corebayes.formula.columns import read
+from corebayes.formula.rows import design_rows
 from corebayes.formula.stored import design_from_data
 from tests.formula.grammar import table
 
@@ -129,6 +130,33 @@ def test_labels_of_any_kind(values, levels):
         stored = design_from_data(json.loads(json.dumps(design.to_data())))
         assert stored == design
         np.testing.assert_array_equal(stored.apply(read(other, stored.needs)), X)
+
+
+DAYS = pandas.Series(pandas.to_datetime(["2024-03-10", "2023-12-31", "2024-03-09"] * 4))
+
+
+@pytest.mark.parametrize("days", [DAYS, DAYS.dt.date, DAYS.dt.tz_localize("UTC")])
+def test_days_name_groups(days, tmp_path):
+    frame = pandas.DataFrame({"day": days, "y": np.arange(12.0), "x": np.sqrt(np.arange(12.0))})
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path)
+    tables = [frame, pyarrow.Table.from_pandas(frame), polars.from_pandas(frame)]
+    for other in tables:
+        design, X = fitted("x + (1 | day)", other)
+        assert [label[:10] for label in design.groups[0].labels] == [
+            "2023-12-31",
+            "2024-03-09",
+            "2024-03-10",
+        ]
+        assert design.groups == fitted("x + (1 | day)", frame)[0].groups
+        np.testing.assert_array_equal(X[:, -1], [2.0, 0.0, 1.0] * 4)
+        with pytest.raises(ValueError, match=r"'day' holds .* can only name groups"):
+            fitted("x + day + (1 | day)", other)
+    stored = design_rows("y ~ x + (1 | day)", str(path))
+    np.testing.assert_array_equal(stored.take(np.arange(12)).fields["X"], X)
+    frame.loc[4, "day"] = None
+    with pytest.raises(ValueError, match="row 4, column 'day' is missing"):
+        fitted("x + (1 | day)", frame)
 
 
 def test_labels_that_read_alike_are_told_apart():

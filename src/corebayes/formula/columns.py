@@ -26,6 +26,8 @@ class Categories(NamedTuple):
     levels: tuple[Any, ...]
     ordered: bool = False
     """Whether the table has an order of its own; else levels are sorted."""
+    times: str = ""
+    """The type of times and dates, which are levels as ISO texts: they can name groups only."""
 
 
 Values = Numbers | Categories
@@ -159,15 +161,17 @@ def _read(source: Any, frame: frames.FrameColumns, position: int) -> Values:
     if categories is not None:
         codes, levels = categories
         found = _categories(np.asarray(codes, dtype=np.intp), list(levels), name)
-        return found._replace(ordered=kind == "ordered")
+        of_times = kind not in ("ordered", "categories")
+        return found._replace(ordered=kind == "ordered", times=kind if of_times else found.times)
     if kind not in ("number", "whole"):
-        raise _unusable(name, kind)
+        raise unusable(name, kind)
     return Numbers(frame.column(position), kind == "whole")
 
 
 def _categories(codes: NDArray[np.intp], levels: list[Any], name: str) -> Categories:
     """Levels of plain types; a level that stands for a missing value is none."""
     plain: list[Any] = []
+    times = ""
     lookup = np.full(len(levels) + 1, -1, dtype=np.intp)
     for place, given in enumerate(levels):
         level: Any = given.item() if hasattr(given, "item") else given
@@ -175,19 +179,21 @@ def _categories(codes: NDArray[np.intp], levels: list[Any], name: str) -> Catego
             level = str(level)
         if level is None or level != level:
             continue
+        if hasattr(level, "isoformat"):
+            level, times = level.isoformat(), type(level).__name__
         if not isinstance(level, str | bool | int | float):
-            raise _unusable(name, type(level).__name__)
+            raise unusable(name, type(level).__name__)
         lookup[place] = len(plain)
         plain.append(level)
-    return Categories(lookup[codes], tuple(plain))
+    return Categories(lookup[codes], tuple(plain), times=times)
 
 
-def _unusable(name: str, kind: Any) -> ValueError:
+def unusable(name: str, kind: Any) -> ValueError:
     if any(word in str(kind).lower() for word in ("date", "time", "duration", "period")):
         return ValueError(
             f"column {name!r} holds {kind}, and a formula has no way to know what of a time "
             "matters: make a column of it first, such as the hour, the weekday or the days since "
-            "a date"
+            "a date; as it is it can only name groups, as in (1 | day)"
         )
     return ValueError(
         f"column {name!r} holds {kind}, which is neither numbers nor categories: "
@@ -207,13 +213,15 @@ def _pandas(series: Any) -> _Found:
             return "boolean", None
         if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
             return "whole" if types.is_integer_dtype(dtype) else "number", None
-        if not (types.is_object_dtype(dtype) or types.is_string_dtype(dtype)):
+        times = types.is_datetime64_any_dtype(dtype)
+        if not (times or types.is_object_dtype(dtype) or types.is_string_dtype(dtype)):
             return str(dtype), None
         try:
             series = series.astype("category")
         except TypeError:
             return "objects that cannot be compared", None
-        return "categories", (series.cat.codes, series.cat.categories)
+        kind = str(dtype) if times else "categories"
+        return kind, (series.cat.codes, series.cat.categories)
     return "ordered", (series.cat.codes, series.cat.categories)
 
 
@@ -223,6 +231,9 @@ def _polars(series: Any) -> _Found:
     if dtype in (polars.Boolean, polars.Null) or dtype.is_numeric():
         whole = "whole" if dtype.is_integer() else "number"
         return "boolean" if dtype == polars.Boolean else whole, None
+    if dtype.is_temporal():
+        codes = series.rank("dense").cast(polars.Int64).fill_null(0).to_numpy() - 1
+        return str(dtype), (codes, sorted(series.drop_nulls().unique().to_list()))
     if dtype == polars.Enum:
         levels = dtype.categories.to_list()
     elif dtype in (polars.String, polars.Categorical):
@@ -245,11 +256,14 @@ def _arrow(column: Any) -> _Found:
     if any(f(dtype) for f in (kinds.is_floating, kinds.is_decimal, kinds.is_null)):
         return "number", None
     texts = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
-    ordered = kinds.is_dictionary(dtype)
-    if not ordered and not any(f(dtype) for f in texts):
+    ordered, text = kinds.is_dictionary(dtype), any(f(dtype) for f in texts)
+    times = any(f(dtype) for f in (kinds.is_timestamp, kinds.is_date, kinds.is_time))
+    if not (ordered or text or times):
         return str(dtype), None
+    if text:
+        column = column.cast(pyarrow.large_string())
     if not ordered:
-        column = column.cast(pyarrow.large_string()).dictionary_encode()
+        column = column.dictionary_encode()
     chunk = column.unify_dictionaries().combine_chunks()
     codes = chunk.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     levels = chunk.dictionary.to_pylist()
@@ -258,4 +272,4 @@ def _arrow(column: Any) -> _Found:
     order = sorted(range(len(levels)), key=levels.__getitem__)
     ranks = np.empty(len(levels) + 1, dtype=np.intp)
     ranks[[*order, len(levels)]] = [*range(len(levels)), -1]
-    return "categories", (ranks[codes], [levels[k] for k in order])
+    return str(dtype) if times else "categories", (ranks[codes], [levels[k] for k in order])

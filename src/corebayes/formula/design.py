@@ -20,7 +20,7 @@ from corebayes.formula.columns import (
     open_frame,
     read,
 )
-from corebayes.formula.evaluate import Columns, evaluate
+from corebayes.formula.evaluate import Columns, check_times, evaluate
 from corebayes.formula.factors import Factor, codes_in, is_coded, length, levels_of, spans_one
 from corebayes.formula.functions import coding_of, transform_of
 from corebayes.formula.groups import Group, NewLevels, codes_of
@@ -310,6 +310,7 @@ def designed(formula: str, parsed: Formula, seen: Seen, *, drops: bool) -> Desig
     """What a formula finds in a table of which this was seen."""
     target, terms, parts, beside = parsed
     nodes = factors_in(parsed)
+    check_times([target, *beside.values(), *nodes.values()], seen.columns)
     target = as_numbers(target, seen.columns)
     states = seen.states([target, *beside.values(), *nodes.values()])
     factors = tuple(Factor(node, levels_of(node, seen.columns)) for node in nodes.values())

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from corebayes.formula.columns import Categories, Values
+from corebayes.formula.columns import Categories, Values, unusable
 from corebayes.formula.functions import ELEMENTWISE, plain, transform_of
 from corebayes.formula.transforms import State
-from corebayes.formula.tree import Binary, Call, Column, Literal, Node, Unary, show, walk
+from corebayes.formula.tree import (
+    Binary,
+    Call,
+    Column,
+    Literal,
+    Node,
+    Unary,
+    columns_of,
+    show,
+    walk,
+)
 from corebayes.types import Array
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -36,6 +46,14 @@ def transforms_in(node: Node) -> list[Call]:
     """The transforms of an expression, the inner ones first."""
     calls = [inner for inner in walk(node) if isinstance(inner, Call)]
     return [call for call in calls if transform_of(call) is not None]
+
+
+def check_times(nodes: Sequence[Node], columns: Columns) -> None:
+    """Refuse times and dates where they are more than names of groups."""
+    for name in dict.fromkeys(name for node in nodes for name in columns_of(node)):
+        values = columns[name]
+        if isinstance(values, Categories) and values.times:
+            raise unusable(name, values.times)
 
 
 def find_state(call: Call, x: Array) -> State:

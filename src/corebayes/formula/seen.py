@@ -181,7 +181,8 @@ class _Gathered:
         if isinstance(self._first, Numbers):
             return Numbers(np.array(levels, dtype=np.float64), self._first.whole)
         places = [place for place, level in enumerate(levels) if level in self._occurring]
-        return Categories(np.array(places, dtype=np.intp), tuple(levels))
+        times = "" if self._first is None else self._first.times
+        return Categories(np.array(places, dtype=np.intp), tuple(levels), times=times)
 
     def order(self) -> Mapping[Any, int]:
         return {level: place for place, level in enumerate(self._sorted())}
