@@ -50,3 +50,23 @@ def test_two_levels_and_missing_values(tmp_path, capsys, suffix):
         run(["certify", str(out), str(rows)])
     assert left.value.code in (0, 1, None)
     assert "of 58 rows" in capsys.readouterr().out
+
+
+def test_an_empty_cell_of_a_text_is_missing(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"x": rng.normal(size=60), "late": rng.choice(["yes", "no"], 60)})
+    frame["city"] = rng.choice(["Oslo", "Rome"], 60)
+    frame.loc[[2, 9, 11], "city"] = None
+    rows, out = tmp_path / "rows.csv", tmp_path / "coreset.parquet"
+    frame.to_csv(rows, index=False)
+    words = ["build", str(rows), "--model", "logistic", "--formula", "late ~ x + city"]
+    words += ["--size", "5", "--out", str(out)]
+    with pytest.raises(SystemExit) as left:
+        run(words)
+    assert left.value.code == 2 and "column 'city'" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as left:
+        run([*words, "--missing", "drop"])
+    assert left.value.code in (0, None)
+    # The model is written with the target's own name.
+    assert "late == 'yes' ~ Bernoulli(" in capsys.readouterr().out
+    assert cb.load(out).model.parameter_names == ("Intercept", "x", "city[T.Rome]")

@@ -229,3 +229,11 @@ def test_rows_where_a_function_has_no_value_are_dropped_too():
         rows = cb.from_formula("y ~ log(x)", frame, family="gaussian", missing="drop")[1]
     assert len(told) == 2
     assert (rows.num_rows, rows.total_count, rows.num_left_out) == (5, 3.0, 2)
+
+
+def test_a_level_that_no_row_has_is_refused():
+    frame = pandas.DataFrame({"late": ["yes", "no", "yes", "no"], "x": [1.0, 2.0, 3.0, 4.0]})
+    with pytest.raises(ValueError, match=r"no row of 'late' is 'yse'; did you mean 'yes'\?"):
+        cb.from_formula("late[yse] ~ x", frame)
+    with pytest.raises(ValueError, match=r"no row of 'late' is True\. Its levels are 'no', 'yes'"):
+        cb.from_formula("late[True] ~ x", frame)

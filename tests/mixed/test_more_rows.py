@@ -58,3 +58,17 @@ def test_every_coreset_of_a_path_has_its_own_trace():
     assert [coreset.trace[-1]["size"] for coreset in path] == [one.size for one in path]
     kls = [coreset.trace[-1]["kl"] for coreset in path]
     assert kls[0] > kls[1] > kls[2]
+
+
+def test_small_effects_in_dollars_are_found_as_in_other_units():
+    # Scales start at one and grow by steps: nothing has settled before they have.
+    frame = rows_of("gaussian", 1000, seed=2)
+    frame["g"] = np.arange(1000) % 8
+    coresets = []
+    for unit in (1.0, 1e5):
+        scaled = frame.assign(y=unit * frame.y)
+        model, rows = cb.from_formula("y ~ x + (1 + x | g)", scaled, family="gaussian")
+        coresets.append(cb.build(model, rows, size=120, reserve=0, progress=False))
+    assert abs(coresets[0].size - coresets[1].size) <= 2
+    found = cb.certify(coresets[1], rows)
+    assert found.certified and found.reverse_kl.value < 1e-3, found

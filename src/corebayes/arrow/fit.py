@@ -45,7 +45,8 @@ class NewtonStep(NamedTuple):
 
     gaussian: ArrowGaussian
     decrement: float
-    """The squared length of the step, in standard deviations, over all parameters."""
+    """The squared length of the step, in standard deviations, over all parameters; infinite where
+    a scale went as far as it may."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,8 @@ class Fitting:
             if moved < SETTLED_SCALES:
                 break
         new, decrement = self._newton(theta, gaussian, sums, coupled=new)
-        return NewtonStep(new, decrement)
+        # A scale that would be wider still, as in dollars from a start at one, has not settled.
+        return NewtonStep(new, np.inf if np.any(theta[scales] >= widest) else decrement)
 
     def _newton(
         self,

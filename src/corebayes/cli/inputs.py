@@ -285,8 +285,11 @@ def read_table(source: str) -> Any:
 def _read_csv(path: Path) -> Any:
     pyarrow = import_pyarrow()
     check_regular(path)
+    csv = import_pyarrow("pyarrow.csv")
+    # An empty cell of a column of texts is as missing as one of a column of numbers.
+    options = csv.ConvertOptions(strings_can_be_null=True)
     try:
-        return import_pyarrow("pyarrow.csv").read_csv(path)
+        return csv.read_csv(path, convert_options=options)
     except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(f"cannot read {path} as csv: {first_line(error)}") from error
 

@@ -10,6 +10,7 @@ Surv(time, event) ~        R's: 1 where the event was seen, 0 where it was not
 
 from __future__ import annotations
 
+import difflib
 from typing import Any, NamedTuple, cast
 
 from corebayes.formula.columns import Categories, Values
@@ -65,6 +66,11 @@ def as_numbers(target: Node, columns: Columns) -> Node:
     """The target as numbers: of two levels the second is 1, of more they are 0, 1, 2, …"""
     if is_coded(target) and not coding_of(target).levels:
         target = cast("Call", target).arguments[0]
+    match target:
+        case Binary("==", Column(name), Literal(level)):
+            _check_occurs(name, level, columns[name])
+        case _:
+            pass
     if not isinstance(target, Column):
         return target
     column = columns[target.name]
@@ -78,6 +84,16 @@ def as_numbers(target: Node, columns: Columns) -> Node:
     if len(levels) == 2:
         return Binary("==", target, Literal(levels[1]))
     return Call("C", (target,), (("levels", Literal(levels)),))
+
+
+def _check_occurs(name: str, level: Any, column: Values) -> None:
+    """Refuse late[yse], which would be 0 in every row."""
+    if not isinstance(column, Categories) or level in (levels := _occurring(column)):
+        return
+    near = difflib.get_close_matches(str(level), map(str, levels), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    some = ", ".join(map(repr, levels[:10])) + ", …" * (len(levels) > 10)
+    raise ValueError(f"no row of {name!r} is {level!r}{hint} Its levels are {some}")
 
 
 def _occurring(column: Categories) -> tuple[Any, ...]:

@@ -29,6 +29,10 @@ class BinomialRegression(Family):
     trials: Column | None = field(default=None, repr=False)
 
     @property
+    def written(self) -> str:
+        return "Binomial(trials, 1 / (1 + exp(-η)))"
+
+    @property
     def jet_kernels(self) -> Kernels:
         return (binomial_jet,)
 

@@ -31,6 +31,10 @@ class CategoricalRegression(CategoryRegression):
         return self.called[1:] or ("",)
 
     @property
+    def written(self) -> str:
+        return "Categorical(softmax(η))"
+
+    @property
     def jet_kernels(self) -> Kernels:
         return (categorical_jet,)
 

@@ -30,6 +30,10 @@ class CloglogRegression(LabelRegression):
     stan_line = "(y[i] == 1 ? log1m_exp(-exp(eta[i])) : -exp(eta[i]))"
 
     @property
+    def written(self) -> str:
+        return "Bernoulli(1 - exp(-exp(η)))"
+
+    @property
     def kernel(self) -> Kernel | None:
         return cloglog_kernel
 

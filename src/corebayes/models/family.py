@@ -274,7 +274,8 @@ class Family(Unbound, NormalPriorModel):
     def written(self) -> str:
         """The distribution of y as people write it, with constants by name in braces."""
         constants = "".join(f", {{{one.name}}}" for one in self.learnable)
-        return f"{type(self).__name__.removesuffix('Regression')}(η{constants})"
+        inside = {"log": "exp(η)", "logit": "1 / (1 + exp(-η))"}.get(self.mean_link, "η")
+        return f"{type(self).__name__.removesuffix('Regression')}({inside}{constants})"
 
     @property
     def likelihood(self) -> str:

@@ -33,6 +33,10 @@ class LogNormalRegression(SurvivalRegression):
         return (Constant("scale", HalfStudentT(4.0, 2.0)),)
 
     @property
+    def written(self) -> str:
+        return "LogNormal(η, {scale})"
+
+    @property
     def jet_kernels(self) -> Kernels:
         return (lognormal_jet,)
 

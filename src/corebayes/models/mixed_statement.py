@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from corebayes.models.prior_table import Row, statement
-from corebayes.models.stated_prior import normal_rows
+from corebayes.models.stated_prior import DEFAULT, GIVEN, normal_rows
 
 # How columns that have no coefficient are added to η.
 APART = {"offset": "{}", "exposure": "log({})"}
@@ -49,14 +49,13 @@ def mixed_priors(model: Any) -> list[Row]:
     for term in model.terms:
         for effect in model.effects_of(term):
             scale = f"{effect.called}_sigma"
-            rows.append((scale, str(effect.prior), "given"))
+            rows.append((scale, str(effect.prior), DEFAULT if term.by_default else GIVEN))
             rows.append((effect.called, f"Normal(0, {scale}) for each {term.group}", ""))
     priors = [
         prior for one in model.horseshoes for prior in (one.horseshoe.tau, one.horseshoe.slab)
     ]
     rows += [
-        (name, str(prior), "given")
-        for name, prior in zip(model.horseshoe_names, priors, strict=True)
+        (name, str(prior), GIVEN) for name, prior in zip(model.horseshoe_names, priors, strict=True)
     ]
     return rows
 

@@ -58,10 +58,6 @@ class NegativeBinomialRegression(GLM):
     def slope_kernel(self) -> Kernel | None:
         return negative_binomial_slope
 
-    @property
-    def written(self) -> str:
-        return "NegativeBinomial(mean exp(η), dispersion {dispersion})"
-
     def in_numpyro(self, numpyro: Any, jax: Any, eta: Any) -> Any:
         distributions = numpyro.distributions
         return distributions.NegativeBinomial2(jax.numpy.exp(eta), 1.0 / self.dispersion)

@@ -21,10 +21,13 @@ def statement(likelihood: str, predictor: Sequence[str], rows: Sequence[Row]) ->
     return "\n".join([f"y ~ {likelihood}{made}", *table_lines(rows)])
 
 
-def statement_of(model: Any) -> str | None:
-    """What a bound model says of itself; None for models that say nothing."""
+def statement_of(model: Any, target: str | None = None) -> str | None:
+    """What a bound model says of itself, y under its own name; None for models that say nothing."""
     said = getattr(model, "statement", None)
-    return None if said is None else str(said())
+    if said is None:
+        return None
+    text = str(said())
+    return f"{target}{text[1:]}" if target and text.startswith("y ~ ") else text
 
 
 def title_of(model: Any) -> str:

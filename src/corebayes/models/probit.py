@@ -27,6 +27,10 @@ class ProbitRegression(LabelRegression):
     stan_line = "std_normal_lcdf((2 * y[i] - 1) * eta[i])"
 
     @property
+    def written(self) -> str:
+        return "Bernoulli(Φ(η))"
+
+    @property
     def kernel(self) -> Kernel | None:
         return probit_kernel
 

@@ -231,6 +231,9 @@ class OnLine(ScalePrior):
     def draw(self, rng: np.random.Generator, num_draws: int) -> Array:
         return self.mean + self.sd * rng.standard_normal(num_draws)
 
+    def __str__(self) -> str:
+        return f"Normal({self.mean:g}, {self.sd:g})"
+
 
 SCALE_PRIORS: dict[str, type[ScalePrior]] = {
     kind.__name__: kind

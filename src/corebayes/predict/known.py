@@ -210,7 +210,8 @@ def _by_design(source: Any, design: Design) -> NewRows:
             try:
                 yield {"X": matrix(batch).fields["X"]}
             except ValueError as error:
-                raise ValueError(f"from row {first:,} on, {error}") from None
+                where = f"of the rows from {first:,} on, " if first else ""
+                raise ValueError(f"{where}{error}") from None
             first += batch.num_rows
 
     return NewRows(open_rows(batches), design, new)

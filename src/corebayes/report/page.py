@@ -9,7 +9,7 @@ import numpy as np
 
 from corebayes.certify.steps import steps_of
 from corebayes.coreset import Coreset
-from corebayes.models.prior_table import shortened, title_of
+from corebayes.models.prior_table import shortened, statement_of, title_of
 from corebayes.predict.check import Bins, Check
 from corebayes.report import sections, svg
 from corebayes.report.cost import duration
@@ -144,7 +144,7 @@ def model_section(coreset: Coreset) -> Markup:
     priors: Callable[[], Any] | None = getattr(model, "priors", None)
     if priors is None:
         return Markup("")
-    first, *_ = str(model.statement()).splitlines()
+    first, *_ = str(statement_of(model, coreset.provenance.get("target_name"))).splitlines()
     rows = shortened(priors())
     return section(
         "model",
