@@ -88,10 +88,11 @@ def test_two_terms_with_slopes(frame):
 def test_the_noise_of_a_mixed_linear_regression_is_learned(frame):
     prior = cb.Normal()
     model, data = bound("delay ~ x + (0 + hour | gate)", frame, family="linear", prior=prior)
-    spread, digits = (float(f"{np.std(frame['delay']):.{k}g}") for k in (2, 3))
+    digits = float(f"{np.std(frame['delay']):.3g}")
     assert model.learned == {}
     assert [one.prior for one in model.constants] == [cb.HalfStudentT(4.0, digits)]
-    assert model.terms[0].scales == (cb.HalfNormal(spread),)
+    width = float(f"{np.std(frame['delay']) / np.std(frame['hour']):.2g}")
+    assert model.terms[0].scales == (cb.HalfNormal(width),)
     assert data.column_names == ("Intercept", "x", "hour", "gate")
 
     def predictor(named):
@@ -102,12 +103,26 @@ def test_the_noise_of_a_mixed_linear_regression_is_learned(frame):
         u, v = named["log noise_sd"], named["log hour|gate_sigma"]
         prior = stats.norm.logpdf([named["Intercept"], named["x"]]).sum()
         prior += np.log(2.0) + stats.t(4.0, scale=digits).logpdf(np.exp(u)) + u
-        prior += stats.halfnorm(scale=spread).logpdf(np.exp(v)) + v
+        prior += stats.halfnorm(scale=width).logpdf(np.exp(v)) + v
         effects = [named[f"hour|gate[{g}]"] for g in (3, 4, 5, 6)]
         prior += stats.norm(0.0, np.exp(v)).logpdf(effects).sum()
         return prior, stats.norm(eta, np.exp(u)).logpdf(frame["delay"]).sum()
 
     compare(model, data, frame, predictor, density)
+
+
+def test_default_priors_of_effects_follow_the_units_of_the_columns(frame):
+    formula = "late ~ x + (1 + hour | carrier) + (1 | gate)"
+    plain = from_formula(formula, frame, family="bernoulli")[0]
+    small = frame.assign(hour=1e-6 * frame["hour"])
+    other = from_formula(formula, small, family="bernoulli")[0]
+    for one, unit in ((plain, 1.0), (other, 1e-6)):
+        width = float(f"{1.0 / (unit * np.std(frame['hour'])):.2g}")
+        assert one.terms[0].scales == (cb.HalfNormal(1.0), cb.HalfNormal(width))
+    given = {"hour|carrier": cb.HalfNormal(3.0)}
+    named = from_formula(formula, small, family="bernoulli", group_sd=given)[0]
+    assert named.terms[0].scales == (cb.HalfNormal(1.0), cb.HalfNormal(3.0))
+    assert [term.by_default for term in named.terms] == [False, True]
 
 
 def test_what_is_said_is_not_learned(frame):

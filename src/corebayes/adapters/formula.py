@@ -31,11 +31,13 @@ from corebayes.models import (
     OrdinalRegression,
 )
 from corebayes.models.categories import CategoryRegression
+from corebayes.models.default_prior import LARGEST, SMALLEST
 from corebayes.models.family import Family
 from corebayes.models.given_prior import Given
 from corebayes.models.labels import LabelRegression
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.rows import Rows
+from corebayes.types import Array
 
 # What a formula may have beside the predictor, in words and as it is written.
 WRITTEN = {
@@ -93,10 +95,11 @@ def from_formula(
     negative-binomial regression), or priors by name of several; it is unknown unless `options` say
     what it is. `prior` is that of the coefficients: one for all, or by name,
     {"carat": Normal(0, 10)}; without one they are weakly informative on the scale of the data, and
-    the model says which when it is built. The default prior of effects is HalfNormal(1), on targets
-    that are measured (linear, student-t) HalfNormal(s), s the standard deviation of the target to
-    two digits. Cost: one design matrix of N·d numbers in memory for a frame; for files a pass, and
-    one for each depth of functions such as scale() or bs(), of N numbers each.
+    the model says which when it is built. The default prior of effects is HalfNormal(s), that of
+    slopes in x HalfNormal(s / sd(x)), to two digits, where s is the standard deviation of targets
+    that are measured (linear, student-t) and 1 of others. Cost: one design matrix of N·d numbers in
+    memory for a frame; for files a pass, and one for each depth of functions such as scale() or
+    bs(), of N numbers each.
     """
     named = {role: options.pop(role) for role in ROLES if role in options}
     model = _family(family, prior, options)
@@ -130,25 +133,23 @@ def mixed(
         raise ValueError("group_sd is for formulas with group terms such as (1 | g)")
     if not design.groups and learned is None and apart == list(design.slope_names):
         return family
-    default = HalfNormal(_spread(rows) if family.location_family else 1.0)
-    priors: Mapping[str, ScalePrior] = (
-        dict(group_sd)
-        if isinstance(group_sd, Mapping)
-        else dict.fromkeys(_effect_names(design), group_sd or default)
-    )
-    unknown = [name for name in priors if name not in _effect_names(design)]
+    names = _effect_names(design)
+    if not isinstance(group_sd, Mapping):
+        group_sd = {} if group_sd is None else dict.fromkeys(names, group_sd)
+    unknown = [name for name in group_sd if name not in names]
     if unknown:
         raise ValueError(
             f"group_sd has a prior for {unknown[0]!r}, which is no effect of the formula; those "
-            f"are {', '.join(map(repr, _effect_names(design)))}"
+            f"are {', '.join(map(repr, names))}"
         )
+    priors = {**_default_scales(family, rows, design), **group_sd}
     terms = [
         GroupTerm(
             group=name,
             effects=effects,
-            scale=[priors.get(f"{effect}|{name}", default) for effect in effects],
+            scale=[priors[f"{effect}|{name}"] for effect in effects],
             labels=group.labels,
-            by_default=group_sd is None,
+            by_default=not any(f"{effect}|{name}" in group_sd for effect in effects),
         )
         for group, name, effects in zip(
             design.groups, design.group_names, design.effects, strict=True
@@ -207,11 +208,32 @@ def _effect_names(design: Design) -> list[str]:
     ]
 
 
-def _spread(rows: Rows) -> float:
-    """The standard deviation of the target to two digits."""
-    some = rows.some(np.random.default_rng(0), min(SPREAD_ROWS, rows.num_rows))
-    deviation = float(f"{np.std(rows.take(some).y):.2g}")
-    return deviation if deviation > 0.0 and np.isfinite(deviation) else 1.0
+def _default_scales(family: Family, rows: Rows, design: Design) -> dict[str, ScalePrior]:
+    """HalfNormal(s) of what each group has for itself, HalfNormal(s / sd(x)) of slopes in x; s is
+    the standard deviation of targets that are measured, and 1 of others."""
+    if not design.groups:
+        return {}
+    some = rows.take(rows.some(np.random.default_rng(0), min(SPREAD_ROWS, rows.num_rows)))
+    unit = _spread(some.y) if family.location_family else 1.0
+    widths = {"1": unit} | {
+        effect: unit / _spread(some.X[:, design.column_names.index(effect)])
+        for effects in design.effects
+        for effect in effects
+        if effect != "1"
+    }
+    return {
+        f"{effect}|{name}": HalfNormal(float(f"{widths[effect]:.2g}"))
+        for name, effects in zip(design.group_names, design.effects, strict=True)
+        for effect in effects
+    }
+
+
+def _spread(values: Array) -> float:
+    """The standard deviation; of a constant its size, or one."""
+    for spread in (float(np.std(values)), float(np.max(np.abs(values)))):
+        if SMALLEST < spread < LARGEST:
+            return spread
+    return 1.0
 
 
 def _family(family: str | Family, prior: Given, options: dict[str, Any]) -> Family:
