@@ -80,6 +80,16 @@ class TestAnnealing:
         assert found is not None and found.temperatures[-1] == 1.0
         assert found.log_evidence == pytest.approx(truth, abs=0.5)
 
+    def test_a_density_that_rises_without_end_gives_none(self) -> None:
+        data = open_rows(np.ones((3, 2)))
+        model = CustomModel(
+            lambda draws, block: np.sum(np.square(draws), axis=1) + 0.0 * block.X[:, :1],
+            lambda draws: -0.5 * np.sum(np.square(draws / 30.0), axis=1),
+            2,
+        )
+        posterior = Posterior(model.bind(data), data.take(np.arange(3)), np.ones(3))
+        assert anneal(np.random.default_rng(0), posterior, 1000) is None
+
     def test_a_density_that_is_nowhere_finite_gives_none(self) -> None:
         data = open_rows(np.zeros((3, 1)))
         model = CustomModel(
@@ -120,6 +130,28 @@ class TestSearch:
             assert certify(right, data, seed=seed).certified
 
     @pytest.mark.slow
+    @pytest.mark.parametrize(("num_rows", "width"), [(2000, 4.0), (20_000, 3.0), (2000, 0.1)])
+    def test_rows_that_nearly_cancel(self, num_rows: int, width: float) -> None:
+        """The second mode is wider than the first, so that its rows have no bound: a subsample with
+        some more of them than of the others has no distribution."""
+        place = 6.0 * (1.0 + width)
+
+        def log_likelihood(draws: np.ndarray, block: Any) -> np.ndarray:
+            theta = draws[:, 0]
+            first = -0.5 * np.square(theta)
+            second = -np.log(width) - 0.5 * np.square((theta - place) / width)
+            kinds = np.where(block.X == 0.0, first, np.logaddexp(0.0, second - first))
+            return kinds * 2.0 / num_rows
+
+        data = open_rows((np.arange(num_rows) % 2.0)[:, None])
+        model = CustomModel(log_likelihood, lambda draws: -0.5 * np.square(draws[:, 0] / 40.0), 1)
+        bound, half = model.bind(data), num_rows / 2.0
+        for seed in range(3):
+            lost = certify(weighted(bound, data, [0], [half]), data, seed=seed)
+            assert not lost.certified
+            right = certify(weighted(bound, data, [0, 1], [half, half]), data, seed=seed)
+            assert right.certified
+
     def test_no_smaller_number_than_could_be_seen(self) -> None:
         right = lost_mode(800, 0.3)
         certificate = certify(right[1], right[2])

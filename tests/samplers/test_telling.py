@@ -97,6 +97,9 @@ def test_parts_of_the_rows_merge_to_the_answer_of_all():
     assert np.array_equal(whole.numbers, merged.numbers)
     assert np.array_equal(whole.keys, merged.keys)
     assert whole.keys.shape == (7, 2)
+    sums = model.sum_potentials(query.places, rows.take(numbers), np.ones(400))
+    np.testing.assert_allclose(whole.heights, sums[1:] - sums[0])
+    np.testing.assert_allclose(merged.heights, whole.heights)
 
 
 def test_uniforms_are_uniform_and_others_for_other_seeds():

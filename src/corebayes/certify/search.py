@@ -39,11 +39,12 @@ from corebayes.samplers.places import (
     most_fits,
     race_error,
     spread,
+    spread_sample,
 )
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.remembered import Remembered
 from corebayes.samplers.spikes import Spike, find_spike
-from corebayes.samplers.subsamples import RACE_ROWS, SUBSAMPLE_ROWS, Sampled
+from corebayes.samplers.subsamples import RACE_ROWS, Sampled
 from corebayes.samplers.tempering import Annealed
 from corebayes.scan.query import Derivatives
 from corebayes.types import Array, Model, Rng
@@ -52,6 +53,8 @@ from corebayes.types import Array, Model, Rng
 NEGLIGIBLE = 1e-4
 # Fits on all rows, at most.
 MOST_FULL_FITS = 12
+# Fits from places that all rows make high and no mode explains.
+MOST_LEADS = 6
 
 
 class Found(NamedTuple):
@@ -64,6 +67,8 @@ class Found(NamedTuple):
     """The column of a rare value that says nothing at any place that was looked at."""
     spike: Spike | None = None
     """Where the mass of π_w rises without an end."""
+    ran_away: bool = False
+    """Whether no particles of a subsample could be had."""
 
     def unseen(self, model: Model) -> str | None:
         """Why there may be modes that were not found."""
@@ -73,11 +78,15 @@ class Found(NamedTuple):
                 "that was looked at does it matter (if the model does not use the column, build "
                 "without it)"
             )
-        if self.annealed is not None:
+        if self.annealed is not None and not self.ran_away:
             return None
         if model.dim > MOST_DIM:
             return f"particles cannot be annealed in {model.dim} dimensions ({MOST_DIM} at most)"
-        return "the density is not finite at most places that the prior allows"
+        whose = "π_w" if self.annealed is None else "a subsample of all rows"
+        return (
+            f"particles cannot be annealed from the prior to the posterior of {whose}: its density "
+            "is not finite at most places that the prior allows, or rises without end"
+        )
 
 
 def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
@@ -90,8 +99,7 @@ def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
     warm = None if annealed is None else np.concatenate(annealed.path)
     anchor = ours[0].fit.mean if ours else starts[0]
     sampled = Sampled(rng, coreset.model, rows, anchor, warm)
-    sample, everything = sampled.posterior(SUBSAMPLE_ROWS)
-    full, full_starts = spread(rng, sample)
+    sample, everything, full, full_starts = spread_sample(rng, sampled)
     theirs = modes_of_particles(sample, full_starts, most=most)
     places = all_places(rng, sample, full)
     theirs = with_high_modes(sample, places, theirs)
@@ -111,17 +119,19 @@ def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
     theirs = modes_of_particles(sample, starts, known=theirs, most=most)
     unknown = [mode for mode in theirs if not any(same_mode(mode, one) for one in visited)]
     lost = _heavy(unknown, visited) if everything else _raced(sampled, ours, unknown)
-    return Found(ours, annealed, lost, holes.silent, spike)
+    return Found(ours, annealed, lost, holes.silent, spike, ran_away=full is None)
 
 
 def _raced(sampled: Sampled, ours: list[Mode], unknown: list[Mode]) -> list[Mode]:
     """Modes of π, climbed to on all rows, that may have mass beside those that π_w has."""
-    if not unknown or not ours:
+    leads = sampled.high_places(ours)
+    if not ours or not (unknown or len(leads)):
         return []
     model, rows = sampled.model, sampled.rows
     larger, everything = sampled.posterior(RACE_ROWS)
     visited = distinct_modes(climbed(larger, ours))
     racing = distinct_modes(climbed(larger, unknown))
+    racing = modes_of_particles(larger, leads, known=racing, most=MOST_LEADS)
     racing = [mode for mode in racing if not any(same_mode(mode, one) for one in visited)]
     if everything:
         return _heavy(racing, visited)

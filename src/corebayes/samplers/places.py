@@ -36,6 +36,8 @@ WARM_STARTS, PRIOR_STARTS = 40, 24
 MOST_FITS, MOST_FITS_OF_MANY = 60, 20
 # Parameters that are many.
 MANY = 5
+# How many times the rows are looked at where particles run away.
+LARGER = 4
 NO_ROWS: Indices = np.empty(0, dtype=np.int64)
 # Nats below the best beyond which a mode is none to look at, and errors of the difference.
 DEEP, NUM_ERRORS = 40.0, 4.0
@@ -59,8 +61,7 @@ def find_places(rng: Rng, model: Model, rows: Rows) -> Places:
     if model.dim > MOST_BUILT_DIM:
         return Places(none)
     sampled = Sampled.from_nothing(rng, model, rows)
-    sample, everything = sampled.posterior(SUBSAMPLE_ROWS)
-    annealed, starts = spread(rng, sample)
+    sample, everything, annealed, starts = spread_sample(rng, sampled)
     modes = modes_of_particles(sample, starts, most=most_fits(model))
     places = all_places(rng, sample, annealed)
     modes = with_high_modes(sample, places, modes)
@@ -102,6 +103,17 @@ def spread(rng: Rng, posterior: Posterior) -> tuple[Annealed | None, Array]:
     warm = np.concatenate(annealed.path[:-1])
     warm = warm[rng.choice(len(warm), size=min(WARM_STARTS, len(warm)), replace=False)]
     return annealed, np.concatenate([annealed.particles, warm, wide])
+
+
+def spread_sample(rng: Rng, sampled: Sampled) -> tuple[Posterior, bool, Annealed | None, Array]:
+    """A subsample, whether it has all rows, and the same of its posterior."""
+    for number in (SUBSAMPLE_ROWS, LARGER * SUBSAMPLE_ROWS):
+        sample, everything = sampled.posterior(number)
+        annealed, starts = spread(rng, sample)
+        # Rows that nearly cancel may leave few of them without a distribution, and all with one.
+        if annealed is not None or everything:
+            break
+    return sample, everything, annealed, starts
 
 
 def climbed(posterior: Posterior, modes: list[Mode]) -> list[Mode]:

@@ -7,11 +7,16 @@ subsample.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from corebayes.rows import Rows
+from corebayes.samplers.high_places import DEEP, FLANK
 from corebayes.samplers.holes import Holes, find_holes
 from corebayes.samplers.laplace import Laplace, prior_fit
+from corebayes.samplers.mode_search import Mode
+from corebayes.samplers.parts import squared_distances
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.telling import NUM_ALIKE, Tellers, find_tellers
 from corebayes.scan.telling import TellingRows
@@ -54,6 +59,15 @@ class Sampled:
         if self.tellers is None or self.rows.num_rows <= number:
             return subsample(self.rng, self.model, self.rows, number)
         return self.tellers.subsample(self.rng, self.rows, number), False
+
+    def high_places(self, modes: Sequence[Mode]) -> Array:
+        """Where all rows were seen to be high and none of the modes has its flank."""
+        if self.tellers is None:
+            return np.empty((0, self.model.dim))
+        left = self.tellers.high(DEEP)
+        for mode in modes:
+            left = left[squared_distances(mode.fit, left) > FLANK**2] if len(left) else left
+        return left
 
     def holes(self, sample: Posterior, places: Array) -> Holes:
         """Where kinds of rows of a subsample say most, beyond these places; see `holes.py`."""

@@ -38,11 +38,22 @@ class Tellers:
     query: TellingRows
     thresholds: Array
     numbers: Indices
+    heights: Array
+    """How high all rows together make each place, above the first."""
 
     def probabilities(self, block: Block) -> Array:
         """max_s min(1, g_ns / τ_s)."""
         found = self.query.gains(block)
         return np.max(np.minimum(found, self.thresholds) / self.thresholds, axis=1)
+
+    def high(self, depth: float) -> Array:
+        """The places where the posterior of all rows is within `depth` of the highest that is
+        known, the highest first. A subsample may be off by more than all of its height there."""
+        places = self.query.places
+        logs = np.append(0.0, self.heights) + self.query.model.log_prior(places)
+        logs = np.where(np.isfinite(logs), logs, -np.inf)
+        order = np.argsort(-logs)
+        return places[order][logs[order] > logs.max() - depth]
 
     def subsample(self, rng: Rng, rows: Rows, number: int) -> Posterior:
         """These and so many rows at random, weighted so that they stand for all."""
@@ -75,7 +86,7 @@ def find_tellers(
     likeness = Likeness.of(rows.take(rows.some(rng, min(NUM_ALIKE, rows.num_rows))))
     each, seed = NUM_ROWS // number, int(rng.integers(2**62))
     query = TellingRows(model, np.concatenate(places), each, seed, likeness)
-    keys, numbers = rows.ask(query)
+    keys, numbers, heights = rows.ask(query)
     thresholds = keys[-1] if len(keys) > each else np.zeros(keys.shape[1])
     taken = numbers[:each][keys[:each] > 0.0]
-    return Tellers(query, np.maximum(thresholds, 1e-300), np.unique(taken))
+    return Tellers(query, np.maximum(thresholds, 1e-300), np.unique(taken), heights)

@@ -28,7 +28,7 @@ from corebayes.deadline import check_time
 from corebayes.samplers.clouds import Axes, fit_clouds
 from corebayes.samplers.draws import systematic
 from corebayes.samplers.laplace import prior_fit
-from corebayes.samplers.parts import Part
+from corebayes.samplers.parts import Part, squared_distances
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Indices
 
@@ -41,6 +41,8 @@ LEAST_EFFECTIVE, MAX_TEMPERATURES = 0.5, 200
 LEAST_MOVES, MOVES_EACH, MOST_MOVES, MOST_MEMORY = 8, 2, 40, 0.1
 # Orders of magnitude over which steps are shortened.
 SHORTEST = 3.0
+# Deviations of the prior from which particles do not come back.
+FURTHEST = 1e6
 
 
 class Annealed(NamedTuple):
@@ -57,7 +59,8 @@ class Annealed(NamedTuple):
 
 
 def anneal(rng: Generator, posterior: Posterior, num_particles: int) -> Annealed | None:
-    """Particles of π_w; None where too few places have a finite density, or the way is too long.
+    """Particles of π_w; None where too few places have a finite density, the way is too long, or
+    they run away, since there is no such distribution.
 
     Cost: ten to forty moves of all particles, M potentials each, for each of some five to fifty
     temperatures.
@@ -82,6 +85,8 @@ def anneal(rng: Generator, posterior: Posterior, num_particles: int) -> Annealed
             chosen = systematic(rng, np.exp(logs - logs.max()), num_particles)
             beta = 1.0 if step >= 1.0 - beta else beta + step
             particles = _mixed(rng, posterior, wide, beta, particles.chosen(chosen), axes)
+            if not np.median(squared_distances(prior, particles.draws)) < FURTHEST**2:
+                return None
             temperatures.append(beta)
             path.append(particles.draws)
     return Annealed(np.array(temperatures), path, log_evidence) if beta == 1.0 else None

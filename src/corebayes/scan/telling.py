@@ -32,6 +32,8 @@ class Telling(NamedTuple):
 
     keys: Array
     numbers: Indices
+    heights: Array
+    """Σ_n c_n (f_n(θ_s) − f_n(θ_0)), (S,): −∞ where a row has no finite log-likelihood."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +54,36 @@ class TellingRows(OfWidth):
         return len(self.places) + (0 if self.likeness is None else self.likeness.width)
 
     def answer(self, block: Block, numbers: Indices) -> Telling:
-        keys = self.gains(block) / uniforms(numbers, self.seed)[:, None]
-        return self._largest(keys, np.broadcast_to(numbers[:, None], keys.shape))
+        said = self._said(block)
+        keys = self._gains(block, said) / uniforms(numbers, self.seed)[:, None]
+        heights = said.sum(axis=0)
+        heights = np.where(np.isfinite(heights), heights, -np.inf)
+        return self._largest(keys, np.broadcast_to(numbers[:, None], keys.shape), heights)
 
     def merge(self, first: Telling, second: Telling) -> Telling:
         keys = np.concatenate([first.keys, second.keys])
-        return self._largest(keys, np.concatenate([first.numbers, second.numbers]))
+        numbers = np.concatenate([first.numbers, second.numbers])
+        return self._largest(keys, numbers, first.heights + second.heights)
 
     def gains(self, block: Block) -> Array:
         """g_ns, (n, S); where a row has no finite log-likelihood it says nothing."""
+        return self._gains(block, self._said(block))
+
+    def _said(self, block: Block) -> Array:
+        """c_n (f_n(θ_s) − f_n(θ_0)), (n, S)."""
         with np.errstate(all="ignore"):
             potentials = self.model.potentials(self.places, block)
-            found = np.abs(potentials[:, 1:] - potentials[:, :1])
-            if self.likeness is not None:
-                found = np.hstack([found, self.likeness.unlikeness(block)])
-            found *= block.multiplicity()[:, None]
+            return (potentials[:, 1:] - potentials[:, :1]) * block.multiplicity()[:, None]
+
+    def _gains(self, block: Block, said: Array) -> Array:
+        found = np.abs(said)
+        if self.likeness is not None:
+            with np.errstate(all="ignore"):
+                unlike = self.likeness.unlikeness(block) * block.multiplicity()[:, None]
+            found = np.hstack([found, unlike])
         return np.where(np.isfinite(found), np.minimum(found, MOST), 0.0)
 
-    def _largest(self, keys: Array, numbers: Indices) -> Telling:
+    def _largest(self, keys: Array, numbers: Indices, heights: Array) -> Telling:
         number = self.number + 1
         if len(keys) > 2 * number:
             # Of most rows it is enough to know that others have larger keys.
@@ -78,7 +92,9 @@ class TellingRows(OfWidth):
             numbers = np.take_along_axis(numbers, best, axis=0)
         order = np.argsort(-keys, axis=0, kind="stable")[:number]
         return Telling(
-            np.take_along_axis(keys, order, axis=0), np.take_along_axis(numbers, order, axis=0)
+            np.take_along_axis(keys, order, axis=0),
+            np.take_along_axis(numbers, order, axis=0),
+            heights,
         )
 
 
