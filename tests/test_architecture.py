@@ -1,7 +1,9 @@
 """The house is as CONTRIBUTING.md draws it: imports go one way, and no module is too long."""
 
+import ast
 import functools
 import importlib.util
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -53,3 +55,10 @@ def test_no_cycles_among_modules():
 def test_no_module_is_longer_than_an_idea():
     lengths = {name: len(p.read_text().splitlines()) for name, p in house.modules().items()}
     assert [name for name, length in lengths.items() if length > MOST_LINES] == []
+
+
+def test_no_two_classes_share_a_name():
+    """But for the state of every construction, which is named alike."""
+    trees = [ast.parse(path.read_text()) for path in house.modules().values()]
+    found = Counter(n.name for t in trees for n in ast.walk(t) if isinstance(n, ast.ClassDef))
+    assert [name for name, times in found.items() if times > 1] == ["State"]

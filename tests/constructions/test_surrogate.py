@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import corebayes as cb
-from corebayes.constructions.annealed.surrogate import Surrogate, foreseen
+from corebayes.constructions.annealed.surrogate import NEGLIGIBLE, Surrogate, foreseen, total_of
 from corebayes.problem import Problem
 from corebayes.tangent.gaussian import gaussian_kl
 from corebayes.tangent.geometry import element_of, half_square
@@ -99,6 +99,30 @@ def test_a_subsample_that_misses_rows_far_out_does_not_stand_for_them(model):
     assert Surrogate.of(space, space.total(everything), some).is_exact(near)
     assert not Surrogate.of(space, space.total(everything.append(far)), some).is_exact(near)
     assert not Surrogate.of(space, space.total(everything), some).is_exact(moved(space, 20.0))
+
+
+def test_cubes_of_random_rows_do_where_it_is_known_of_all_that_they_count_for_nothing(model):
+    everything, at_hand = rows(60_000, 5), np.arange(0, 60_000, 4)
+    some = counted(everything.take(at_hand[::10]), 40.0)
+    geometry, at = Hermite(order=3), Gaussian(np.array([-1.0, 0.4, 0.3]), 2e-3 * np.eye(3))
+
+    def found(block: Block, at: Gaussian):
+        problem = Problem(model, (block.X, block.y))
+        space = geometry.at(model, at)
+        seen = total_of(geometry, problem, space, some, at_hand)
+        return seen.element, space.total(block).element, problem.rows_scanned / len(block)
+
+    seen, truth, passes = found(everything, at)
+    np.testing.assert_allclose(seen[:12], truth[:12], rtol=1e-12)
+    assert 0.0 < half_square(seen - truth) < NEGLIGIBLE and passes == 1.25
+    # Cubes of rows far out, which are not among the random ones, count; and of all rows of a wide
+    # posterior, which the random ones tell before.
+    far = Block({"X": np.tile([1.0, 60.0, -82.0], (5, 1)), "y": np.zeros(5)})
+    wide = Gaussian(at.mean, 10.0 * at.factor)
+    for block, there, cost in ((everything.append(far), at, 2.0), (everything, wide, 1.0)):
+        seen, truth, passes = found(block, there)
+        np.testing.assert_allclose(seen, truth, rtol=1e-12)
+        assert passes == cost
 
 
 @pytest.mark.parametrize("family", [cb.LogisticRegression, cb.PoissonRegression])

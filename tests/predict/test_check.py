@@ -87,11 +87,14 @@ def test_executors_and_layouts_give_the_same(tmp_path):
     assert abs(one.statistics[0].p - other.statistics[0].p) < 0.3
 
 
-def test_labels_of_minus_one_and_one_are_labels():
+@pytest.mark.parametrize(
+    "family", [cb.LogisticRegression, cb.ProbitRegression, cb.CloglogRegression]
+)
+def test_labels_of_minus_one_and_one_are_labels(family):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=1000), np.ones(1000)])
     y = np.where(rng.random(1000) < 1 / (1 + np.exp(-X[:, 0] - 0.5)), 1.0, -1.0)
-    model = cb.LogisticRegression(prior=cb.Normal(0.0, 2.0))
+    model = family(prior=cb.Normal(0.0, 2.0))
     found = cb.check(cb.build(model, (X, y), size=6), (X, y))
     assert [one.name for one in found.statistics] == ["mean", "share of zeros"]
     assert found.statistics[0].observed == pytest.approx(np.mean(y > 0))

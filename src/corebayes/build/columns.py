@@ -17,7 +17,7 @@ FEW = 5
 
 
 def with_asked_columns(
-    model: Any, source: Any, target: Any, features: Sequence[Any] | None, counts: Any
+    model: Any, source: Any, target: Any, features: Sequence[Any] | None
 ) -> tuple[Any, Sequence[Any] | None]:
     """The model and the columns to read: its features, then those that it asks for by name.
 

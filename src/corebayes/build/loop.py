@@ -119,7 +119,7 @@ def build(
     `unit` is a column: all rows of one unit (a patient) are kept or left out together, with one
     weight, and everything counts units; see `corebayes.open`.
     """
-    model, features = with_asked_columns(model, data, target, features, counts)
+    model, features = with_asked_columns(model, data, target, features)
     of_groups = unit is not None and isinstance(model, MixedRegression)
     opened = partial(
         open_rows,
@@ -233,7 +233,7 @@ def build_path(
     check_model(model)
     if method is not None:
         check_method(method)
-    model, features = with_asked_columns(model, data, target, features, counts)
+    model, features = with_asked_columns(model, data, target, features)
     passed, steps = dict[int, WeightedPoints](), dict[int, int]()
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = open_rows(

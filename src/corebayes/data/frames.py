@@ -164,16 +164,12 @@ def arrow_column(column: Any) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0)])
 
 
-def side_by_side(
-    columns: Sequence[Array], values: Array | None = None, places: Sequence[int] | None = None
-) -> Array:
-    """Columns at these places of a matrix in C order, by default a new one; filled a few thousand
-    rows at a time: they stay in a core's cache while their neighbours are written."""
-    if values is None:
-        values = np.empty((len(columns[0]), len(columns)))
-    places = range(len(columns)) if places is None else places
+def side_by_side(columns: Sequence[Array]) -> Array:
+    """Columns of a new matrix in C order, filled a few thousand rows at a time: they stay in a
+    core's cache while their neighbours are written."""
+    values = np.empty((len(columns[0]), len(columns)))
     for start in range(0, len(values), TILE_ROWS):
-        for place, column in zip(places, columns, strict=True):
+        for place, column in enumerate(columns):
             values[start : start + TILE_ROWS, place] = column[start : start + TILE_ROWS]
     return values
 

@@ -1,6 +1,6 @@
 """Rows that are not in memory: read in parts, never all at once.
 
-Where the rows lie is a `Source`: it knows how many rows each shard has and reads one shard, or
+Where the rows lie is a `RowSource`: it knows how many rows each shard has and reads one shard, or
 some rows of it, in parts that fit in memory. `StoredData` makes a `Table` of any source: row
 numbers, counts and dropped rows are the same for all of them.
 """
@@ -34,7 +34,7 @@ from corebayes.types import Array, Block, Indices
 PART_ROWS = 32_768
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Where rows are kept. It is small, so that it can be sent to a worker."""
 
     @property
@@ -79,7 +79,7 @@ class Source(Protocol):
 class StoredData:
     """The table of a source."""
 
-    source: Source
+    source: RowSource
     counts: Array | None = None
     """How often each row counts, when it is no column of the source."""
     dropped: Indices = field(default_factory=no_rows)

@@ -16,6 +16,8 @@ from corebayes.types import Array, Block, Data, Indices
 
 # More different numbers are no categories.
 MOST_KINDS = 1000
+# Different targets that are kept: enough to tell labels, which are two.
+MOST_DIFFERENT = 3
 # Numbers of a block that stay in a core's cache, and rows beyond which calls cost nothing.
 BLOCK_VALUES, MOST_ROWS = 72_000, 16_384
 
@@ -90,7 +92,7 @@ class SeenRows(NamedTuple):
     """The first row with an impossible number."""
     lowest: float
     targets: Array
-    """The first three different targets."""
+    """The first different targets."""
     numbers: Indices
     """The first rows that have them."""
     gram: Array
@@ -170,7 +172,10 @@ class Targets:
             gram = (both @ values.T)[:, : len(both)]
         values[-2] = target
         targets, first = _first_different(block.y)
-        bad = self._bad(block.y, numbers, np.inf) or self._bad_column(block, numbers)
+        # Of labels the different ones are looked at, each where it is first.
+        few = targets.size < MOST_DIFFERENT
+        these = (targets, numbers[first]) if few else (block.y, numbers)
+        bad = self._bad(*these, np.inf) or self._bad_column(block, numbers)
         kinds = np.empty(0) if bad else _few(self.model.survey_of(block))
         moments = ColumnMoments.of(values, block.counts)
         lowest = float(block.y.min(initial=np.inf))
@@ -233,10 +238,10 @@ def _few(values: Array) -> Array:
 
 
 def _first_different(y: Array) -> tuple[Array, Indices]:
-    """The first three different values, and where they are first: enough to tell labels."""
+    """The first different values, and where they are first."""
     places: list[int] = []
     other = np.ones(y.size, dtype=bool)
-    while len(places) < 3 and y.size:
+    while len(places) < MOST_DIFFERENT and y.size:
         place = int(other.argmax())
         if not other[place]:
             break

@@ -18,7 +18,7 @@ from corebayes.arguments import checked_seed, checked_whole
 from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.exact.opening import opened
 from corebayes.files.markup import notebook, plain_table
-from corebayes.models import LogisticRegression
+from corebayes.models.labels import LabelRegression
 from corebayes.predict.known import known_of
 from corebayes.predict.replicates import Replicates, ReplicateSums, edges_of, quantiles
 from corebayes.rows import Rows
@@ -210,7 +210,7 @@ def check_rows(coreset: Coreset, rows: Rows, draws: Any, *, num_draws: int, seed
     model: Any = getattr(known.predictive, "model", coreset.model)
     family: Any = getattr(model, "family", model)
     # Labels may be −1 and 1 there, and are 0 and 1 in what is drawn.
-    binary = isinstance(family, LogisticRegression)
+    binary = isinstance(family, LabelRegression)
     some = (some > 0.0).astype(np.float64) if binary else some
     edges = edges_of(some)
     query = Replicates(known.predictive, edges, float(np.median(some)), binary, seed)

@@ -96,7 +96,8 @@ class HermiteSpace(RidgeAlgebra):
         return Ridges(beta, coefficients), means
 
     def _tiers(self, spread: Array) -> list[tuple[Any, Rule]]:
-        """Rows that share a quadrature: as few nodes as the spread of their η needs."""
+        """Rows that share a quadrature: as few nodes as the spread of their η needs; later ones
+        count where rows stand twice."""
         full = gauss_hermite(self.num_nodes)
         if self.order > KNOWN:
             # Coefficients by parts are differences of what the nodes see.
@@ -115,7 +116,11 @@ class HermiteSpace(RidgeAlgebra):
                 tiers.append((rows, rule))
                 left[rows] = False
         rows = np.flatnonzero(left)
-        return [*tiers, (rows, full)] if rows.size else tiers
+        tiers += [(rows, full)] if rows.size else []
+        if tiers[0][0].size > spread.size // 2:
+            # The cheapest for all rows costs less than to pick most of them out.
+            tiers[0] = slice(None), tiers[0][1]
+        return tiers
 
     def _integrals(
         self, centre: Array, spread: Array, target: Array, rule: Rule

@@ -126,11 +126,12 @@ class RidgeAlgebra:
     def by_degree(self, vectors: Ridges) -> list[Array]:
         """The shares of all degrees."""
         beta, coefficients = vectors
-        lengths = np.vecdot(beta, beta)
-        return [
-            np.square(coefficients[:, degree - 1]) * (lengths**degree / factorial(degree))
-            for degree in range(1, self.order + 1)
-        ]
+        lengths = np.einsum("ni,ni->n", beta, beta)
+        shares, power = list[Array](), np.ones_like(lengths)
+        for degree in range(1, self.order + 1):
+            power *= lengths / degree
+            shares.append(np.square(coefficients[:, degree - 1]) * power)
+        return shares
 
     def squares_by_degree(self, element: Array) -> list[float]:
         """The share of each degree in ‖element‖²."""

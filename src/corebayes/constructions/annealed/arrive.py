@@ -29,15 +29,16 @@ from corebayes.constructions.annealed.surrogate import (
     Sample,
     Surrogate,
     foreseen,
+    total_of,
 )
 from corebayes.constructions.annealed.view import View
-from corebayes.problem import Problem
+from corebayes.rows import Rows
 from corebayes.samplers.laplace import asked_posterior
 from corebayes.samplers.remembered import Remembered
 from corebayes.tangent.default import SKEWED_DIM, SKEWED_ROWS, affordable_cubes
 from corebayes.tangent.geometry import subsample
 from corebayes.tangent.hermite import Hermite, HermiteSpace
-from corebayes.types import Block, Gaussian, Total, WeightedPoints
+from corebayes.types import Block, Gaussian, Indices, Total, WeightedPoints
 
 # Nats between the Gaussian of the space and the one closest to π, at which points may be selected:
 # a third of a standard deviation in one direction.
@@ -82,7 +83,7 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
     rough = replace(geometry, order=min(geometry.order, 2))
     rows = Block(points.rows.fields, points.weights)
     space = _within_reach(view, rough, rough.space(view.rng, problem, points), rows)
-    settled = _settled(problem, rough, geometry, space, rows)
+    settled = _settled(view, rough, geometry, space, rows)
     unseen = settled is None
     if settled is None:
         # A wide prior on what the subsample does not show: safe steps to the mode come first.
@@ -131,7 +132,7 @@ def _within_reach(view: View, rough: Hermite, space: HermiteSpace, rows: Block) 
         return space
     cubes = replace(space, order=3)
     times = np.cbrt(Sample.of(cubes, rows).usual_error() / NEGLIGIBLE)
-    more = min(MOST_ROWS_BEFORE, data.num_rows // 4, data.num_at_hand)
+    more = _num_before(data)
     if not number * times <= more:
         return space
     if more <= number:
@@ -140,8 +141,20 @@ def _within_reach(view: View, rough: Hermite, space: HermiteSpace, rows: Block) 
     return replace(rough, order=3).at(space.model, foreseen(rough, space, total, rows).gaussian)
 
 
+def _num_before(data: Rows) -> int:
+    """How many rows may be looked at before all of them."""
+    return min(MOST_ROWS_BEFORE, data.num_rows // 4, data.num_at_hand)
+
+
+def _at_hand(view: View) -> Indices | None:
+    """Random rows for what need not be known of all rows; None where there are too few for it."""
+    data = view.problem.data
+    number = _num_before(data)
+    return subsample(view.rng, view.problem, number) if number == MOST_ROWS_BEFORE else None
+
+
 def _settled(
-    problem: Problem, rough: Hermite, fine: Hermite, space: HermiteSpace, rows: Block
+    view: View, rough: Hermite, fine: Hermite, space: HermiteSpace, rows: Block
 ) -> Place | None:
     """Newton's steps from a space to one that is close to π; None where they do not settle.
 
@@ -150,9 +163,10 @@ def _settled(
     soon as it is foreseen to be the last: after the first by the subsample; later each step squares
     what the step before left of the way, in deviations.
     """
-    last, enough = float("inf"), SETTLED
+    problem, last, enough = view.problem, float("inf"), SETTLED
+    at_hand = _at_hand(view)
     for _ in range(MOST_LOOKS):
-        total = rough.total(problem, space)
+        total = total_of(rough, problem, space, rows, at_hand)
         nearer, misfit = space.newton(total)
         if not (isfinite(misfit) and (misfit <= max(enough, SLOWEST * last))):
             return None

@@ -24,7 +24,7 @@ from corebayes.rows import Rows
 from corebayes.tangent.gaussian import gaussian_kl
 from corebayes.tangent.hermite import KNOWN, Hermite, HermiteSpace
 from corebayes.tangent.polynomial import polynomial_of, total_at
-from corebayes.tangent.ridge import ROOT_2, Ridges
+from corebayes.tangent.ridge import ROOT_2, RidgeAlgebra, Ridges
 from corebayes.types import Array, Block, Gaussian, Indices, Total
 
 # Steps at most, and the nats at which they have arrived.
@@ -88,6 +88,40 @@ class Sample(NamedTuple):
         noise = [float(squared_counts @ share) for share in self.space.by_degree(self.ridges)]
         shares = self.space.squares_by_degree(missed)
         return all(one <= MOST_NOISE * two for one, two in zip(shares, noise, strict=True))
+
+
+@dataclass(frozen=True)
+class AllButLast(HermiteSpace):
+    """Totals without the highest degree, and behind them Σ_n c_n² ‖g_n‖² of that: U random rows err
+    by N/U of it there. Cost: n·d^(order − 1) flops, else as those of all degrees."""
+
+    def total(self, block: Block) -> Total:
+        counts = block.multiplicity()
+        ridges, means = self._ridges(self.model.design(block), self.model.target(block))
+        lower = RidgeAlgebra(self.dim, self.order - 1).combine(ridges, counts)
+        squares = np.square(counts) @ self.last_degree(ridges)
+        return Total(np.append(lower, squares), float(counts @ means))
+
+
+def total_of(
+    geometry: Hermite, problem: Problem, space: HermiteSpace, rows: Block, at_hand: Indices | None
+) -> Total:
+    """Of all rows; the third degree from those `at_hand`, where it is known of all rows that these
+    err by little: cubes of millions of rows cost as much as all the rest, and count for nothing.
+
+    Cost: a pass of N·d² flops, or of N·d³; two where the subsample `rows` hid that it takes those.
+    """
+    if space.order != KNOWN or at_hand is None:
+        return geometry.total(problem, space)
+    usual = float(np.square(rows.multiplicity()) @ space.last_degree(space.embed(rows)))
+    if 0.5 * usual * len(rows) / at_hand.size > NEGLIGIBLE:
+        return geometry.total(problem, space)
+    lower = geometry.total(problem, AllButLast(**vars(space)))
+    if 0.5 * lower.element[-1] * problem.data.num_rows / at_hand.size > NEGLIGIBLE:
+        return geometry.total(problem, space)
+    some = geometry.total(problem, space, at_hand)
+    element = np.concatenate([lower.element[:-1], some.element[lower.element.size - 1 :]])
+    return lower._replace(element=element)
 
 
 class Surrogate(NamedTuple):
