@@ -1,8 +1,8 @@
 """The house is as CONTRIBUTING.md draws it: imports go one way, and no module is too long."""
 
-import ast
 import functools
 import importlib.util
+import re
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -59,6 +59,6 @@ def test_no_module_is_longer_than_an_idea():
 
 def test_no_two_classes_share_a_name():
     """But for the state of every construction, which is named alike."""
-    trees = [ast.parse(path.read_text()) for path in house.modules().values()]
-    found = Counter(n.name for t in trees for n in ast.walk(t) if isinstance(n, ast.ClassDef))
+    texts = [path.read_text() for path in house.modules().values()]
+    found = Counter(name for t in texts for name in re.findall(r"^ *class (\w+)[(:]", t, re.M))
     assert [name for name, times in found.items() if times > 1] == ["State"]
