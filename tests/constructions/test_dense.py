@@ -86,3 +86,14 @@ def test_the_own_kl_of_rare_categories_is_the_certificates(seed: int, rare: int,
     kl = cb.certify(coreset, rows).reverse_kl
     noise = 2.0 * kl.standard_error
     assert (kl.value - noise) / 3.0 < coreset.trace[-1]["kl"] < 3.0 * (kl.value + noise)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_levels_that_no_random_row_has_are_fetched_with_few_parameters_too(seed: int) -> None:
+    """Random rows ran out with much left to match, and asking for more rows gave a higher KL."""
+    method = cb.AnnealedSparseVI(geometry=Hermite(order=3))
+    rows = rare_rows(seed, 30_000, common=8, rare=6)
+    model = cb.LogisticRegression(prior=cb.Normal())
+    coreset = cb.build(model, rows, size=300, method=method, progress=False)
+    assert coreset.trace[-1]["kl"] < 5e-6
+    assert coreset.provenance["passes"] <= 7.0

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corebayes.constructions.annealed.heavy import heaviest
 from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.annealed.polish import SETTLED, Polish
-from corebayes.constructions.annealed.view import Goal, View
+from corebayes.constructions.annealed.view import WORTH_A_PASS, Goal, View
 from corebayes.constructions.construction import Info
 from corebayes.types import WeightedPoints
 
@@ -62,8 +63,19 @@ def step(view: View, state: Choose, pilot_size: int) -> tuple[Choose | Polish, I
     view = replace(view, size=goal.sizes[-1])
     sizes = sorted({*goal.sizes, view.pilot_points(pilot_size)})
     chosen = dict(zip(sizes, view.select(pilot, sizes, scan=False, also=heavy), strict=True))
+    if heavy.size == 0 and _runs_out(view, pilot, chosen):
+        heavy = heaviest(view, pilot.space, pilot.points, rare=True)
+        chosen = dict(zip(sizes, view.select(pilot, sizes, scan=False, also=heavy), strict=True))
     pilot = Look.of(chosen[sizes[-1]], pilot.space, pilot.total)
     return Polish(goal, pilot, pilot, tuple(chosen[size] for size in goal.sizes)), Info(None)
+
+
+def _runs_out(view: View, pilot: Look, chosen: dict[int, WeightedPoints]) -> bool:
+    """Whether no more of the random rows help, though much is left: some levels are not in them."""
+    size = max(chosen)
+    found = chosen[size]
+    few = found.size < size and view.has_unseen and view.passes_left >= 1.0
+    return few and pilot.promise(found) > WORTH_A_PASS
 
 
 def _first_size(view: View, pilot: Look, heavy: WeightedPoints | None) -> int:
