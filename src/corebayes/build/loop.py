@@ -45,7 +45,7 @@ from corebayes.deadline import OutOfTimeError, time_limit
 from corebayes.models.mixed import MixedRegression
 from corebayes.models.prior_table import statement_of
 from corebayes.models.units import as_units
-from corebayes.rows import open_rows
+from corebayes.rows import Rows, open_rows
 from corebayes.scan.inline import one_blas_thread
 from corebayes.scan.passes import Executor
 from corebayes.types import Model, WeightedPoints
@@ -134,20 +134,8 @@ def build(
     )
     if of_groups:
         check_unit(unit, model, method=method, start=start, checkpoint=checkpoint)
-        tol = checked_positive("tol", tol)
-        rows = opened()
-        bound, level = level_one_size(model, rows)
-        if level is None:
-            level_one = all_rows(bound, rows)
-        else:
-            level_one = build(
-                model, rows, size=level, seed=seed, progress=progress, max_time=max_time
-            )
-        with one_blas_thread():
-            wanted = checked_groups(size)
-            if tol is not None and wanted is None:
-                return grown_groups(level_one, rows, tol=tol, seed=seed)
-            return choose_groups(level_one, rows, size=wanted, seed=seed)
+        tol, seed = checked_positive("tol", tol), checked_seed(seed)
+        return _build_groups(model, opened(), size, tol, seed, progress, max_time)
     if rows_per_group is None or size is not None:
         size = checked_size(size, tol)
     check_rows_per_group(rows_per_group, size)
@@ -200,6 +188,28 @@ def build(
         if reserve is None and not (is_default and models is None and around is None):
             reserve = 0
         return with_reserve(run, coreset, reserve, checkpoint)
+
+
+def _build_groups(
+    model: Any,
+    rows: Rows,
+    size: Any,
+    tol: float | None,
+    seed: int,
+    progress: bool | None,
+    max_time: float | None,
+) -> Coreset:
+    """Whole groups, taken from a coreset of rows of every group."""
+    bound, level = level_one_size(model, rows)
+    if level is None:
+        level_one = all_rows(bound, rows)
+    else:
+        level_one = build(model, rows, size=level, seed=seed, progress=progress, max_time=max_time)
+    with one_blas_thread():
+        wanted = checked_groups(size)
+        if tol is not None and wanted is None:
+            return grown_groups(level_one, rows, tol=tol, seed=seed)
+        return choose_groups(level_one, rows, size=wanted, seed=seed)
 
 
 def build_path(

@@ -2,12 +2,12 @@
 
 A posterior far away cannot be seen from the tangent space at the prior. So the way is marched from
 the posterior of a subsample by temperature, with a generous pilot (`march`), or gone by Newton's
-steps where a GLM is log-concave (`arrive`). Around π_pilot ≈ π the
-coreset is selected by pursuit, for all sizes at once (`choose`), its weights are moved by natural
-gradient and its points selected again from π_w, where that lowers KL (`polish`). Coresets that must
-stay far from π, few points for many parameters, are also grown row by row (`grow`). Where π_w may
-have modes of its own they are looked for (`stray`). What half or twice of a constant would change
-is measured by `benchmarks.annealed_constants`.
+steps where a GLM is log-concave (`arrive`). Around π_pilot ≈ π the coreset is selected by pursuit,
+for all sizes at once (`choose`); its weights are moved by natural gradient and its points selected
+again from π_w, as long as that lowers KL (`polish`). Coresets that must stay far from π, few points
+for many parameters, are also grown row by row (`grow`). Where π_w may have modes of its own they
+are looked for (`stray`). `benchmarks.annealed_constants` measures what half or twice of a constant
+would change.
 """
 
 from __future__ import annotations
