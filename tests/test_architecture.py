@@ -62,3 +62,18 @@ def test_no_two_classes_share_a_name():
     texts = [path.read_text() for path in house.modules().values()]
     found = Counter(name for t in texts for name in re.findall(r"^ *class (\w+)[(:]", t, re.M))
     assert [name for name, times in found.items() if times > 1] == ["State"]
+
+
+def test_files_and_names_that_are_cited_exist():
+    known, missing = house.modules(), []
+    for module, path in known.items():
+        text = path.read_text()
+        near = path.parent, house.PACKAGE, house.ROOT
+        cited = re.findall(r"`([\w/]+\.py)`", text)
+        missing += [(module, one) for one in cited if not any((at / one).exists() for at in near)]
+        for one, name in re.findall(r"`corebayes\.([a-z_.]+)\.(\w+)`", text):
+            here = f"{one}.{name}" in known or (
+                one in known and re.search(rf"\b{name}\b", known[one].read_text())
+            )
+            missing += [] if here else [(module, f"{one}.{name}")]
+    assert missing == []

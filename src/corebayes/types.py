@@ -112,7 +112,7 @@ class Data(Protocol):
 
     def check(self, question: Any = None) -> Any:
         """Ask every row a question that may end in an error, in the pass that checks all values
-        if it is still to come; see `corebayes.rows.RowCheck`."""
+        if it is still to come; see `corebayes.data.table.RowCheck`."""
         ...
 
     def learn(self, question: Any) -> Any:

@@ -2,7 +2,7 @@
 
 Conjugate models have a closed form. For others draws are taken in stages, each with its share of
 the level, until the verdict is clear; what a stage says is in `kl.py`, how its bound is made to
-hold in `bound.py`, what is drawn from in `covering.py` (one mode) and `modes.py` (several).
+hold in `bound.py`, what is drawn from in `covering.py`, how modes are looked for in `search.py`.
 """
 
 from __future__ import annotations

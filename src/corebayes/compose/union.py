@@ -133,6 +133,6 @@ class Union:
 
 
 def checked(model: Model, rows: Rows) -> Rows:
-    """The rows, if the model has a density for each; see `corebayes.rows.RowCheck`."""
+    """The rows, if the model has a density for each; see `corebayes.data.table.RowCheck`."""
     row_check: Any = getattr(model, "row_check", None)
     return rows.check(None if row_check is None else row_check())

@@ -36,7 +36,7 @@ SIZES = {
 }
 # Dimensions of the random projection of GIGA.
 PROJECTION = 100
-# The labels of `method_plots`, as legends and tables have them.
+# The labels of the methods, as legends and tables have them.
 NAMES = {
     "AnnealedSparseVI": "AnnealedSparseVI (our default)",
     "SparseVI": "SparseVI",
