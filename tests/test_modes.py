@@ -278,6 +278,29 @@ def test_what_no_search_can_see_is_not_certified() -> None:
     assert "cannot be annealed in 45 dimensions" in certificate.verdict
 
 
+@pytest.mark.slow
+def test_modes_that_are_more_than_fits_are_not_said_to_be_lost() -> None:
+    """The sign of each of six parameters changes next to nothing: 64 modes."""
+    rng, dim = np.random.default_rng(4), 6
+    kind = np.arange(60 * dim) % dim
+    y = rng.uniform(1.0, 2.5, dim)[kind] ** 2 + 2.0 * rng.normal(size=kind.size)
+
+    def log_likelihood(draws: np.ndarray, block: Any) -> np.ndarray:
+        place = draws.T[block["kind"].astype(int)]
+        return -np.square(block["y"][:, None] - np.square(place)) / 8.0
+
+    data = open_rows({"kind": kind.astype(float), "y": y})
+    model = CustomModel(
+        log_likelihood, lambda draws: -0.125 * np.sum(np.square(draws - 0.2), axis=1), dim
+    ).bind(data)
+    near = np.exp(0.02 * rng.normal(size=kind.size))
+    found = certify(weighted(model, data, np.arange(kind.size), near), data)
+    assert found.certified
+    assert found.num_modes is not None and found.num_modes > 30
+    wrong = np.where(y > np.median(y), 1.3, 0.8)
+    assert not certify(weighted(model, data, np.arange(kind.size), wrong), data).certified
+
+
 def test_the_modes_of_a_sampler_of_ones_own_are_ones_own() -> None:
     lost, _, data = lost_mode(800, 0.3)
     found = certify(lost, data, tol=0.05, sampler=cb.NUTS(chains=2), draws=200)

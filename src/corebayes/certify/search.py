@@ -114,10 +114,17 @@ def search(rng: Rng, coreset: Coreset, rows: Rows) -> Found:
     with np.errstate(all="ignore"):
         heights = sample.finite_log_density(_means(ours, coreset.model))
     spike = find_spike(posterior, ours, int(np.argmax(heights)))
-    ours = [mode for mode, share in zip(ours, shares_of(ours), strict=True) if share > NEGLIGIBLE]
-    visited = distinct_modes(climbed(sample, ours))
     theirs = modes_of_particles(sample, starts, known=theirs, most=most)
-    unknown = [mode for mode in theirs if not any(same_mode(mode, one) for one in visited)]
+    ours = _heavy(ours, [])
+    unknown = _others(theirs, distinct_modes(climbed(sample, ours)))
+    if unknown:
+        # Where modes are many π_w may have them too, and its own particles led to others.
+        ours = modes_of_particles(
+            posterior, _means(unknown, coreset.model), known=ours, most=len(unknown)
+        )
+        ours = _heavy(ours, [])
+    visited = distinct_modes(climbed(sample, ours))
+    unknown = _others(unknown, visited)
     lost = _heavy(unknown, visited) if everything else _raced(sampled, ours, unknown)
     return Found(ours, annealed, lost, holes.silent, spike, ran_away=full is None)
 
@@ -132,7 +139,7 @@ def _raced(sampled: Sampled, ours: list[Mode], unknown: list[Mode]) -> list[Mode
     visited = distinct_modes(climbed(larger, ours))
     racing = distinct_modes(climbed(larger, unknown))
     racing = modes_of_particles(larger, leads, known=racing, most=MOST_LEADS)
-    racing = [mode for mode in racing if not any(same_mode(mode, one) for one in visited)]
+    racing = _others(racing, visited)
     if everything:
         return _heavy(racing, visited)
     if not visited:
@@ -156,6 +163,10 @@ def _raced(sampled: Sampled, ours: list[Mode], unknown: list[Mode]) -> list[Mode
                 # One that has so much of the mass is enough to know.
                 break
     return _heavy(lost, full)
+
+
+def _others(modes: list[Mode], known: list[Mode]) -> list[Mode]:
+    return [mode for mode in modes if not any(same_mode(mode, one) for one in known)]
 
 
 def _heavy(modes: list[Mode], others: list[Mode], share: float = NEGLIGIBLE) -> list[Mode]:
