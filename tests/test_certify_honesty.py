@@ -141,6 +141,13 @@ class TestHonesty:
         assert stuck.reverse_kl is None and stuck.max_rhat > 1.05
         assert "(a walk) disagree" in stuck.verdict
 
+    @pytest.mark.parametrize("sampler", ["nuts", NUTS, 3])
+    def test_what_is_no_sampler_is_refused(self, sampler: Any) -> None:
+        data = open_rows(np.zeros((4, 1)))
+        coreset = weighted(GaussianMean().bind(data), data, [0], [4.0])
+        with pytest.raises(TypeError, match="sampler must be one such as NUTS"):
+            certify(coreset, data, sampler=sampler)
+
     def test_laplace_draws_are_refused(self) -> None:
         model, data = logistic(num_rows=50)
         with pytest.raises(ValueError, match="certify the approximation"):

@@ -19,7 +19,7 @@ from corebayes.coreset import Coreset, check_coreset
 from corebayes.coreset.files import describe_model, plain_json
 from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.chain import import_quietly
-from corebayes.samplers.draws import Draws, Sampler
+from corebayes.samplers.draws import Draws, Sampler, is_sampler
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.independence import Independence
 from corebayes.samplers.nuts import NUTS
@@ -104,7 +104,7 @@ def _chosen_sampler(sampler: str | Sampler | None, chains: int, tune: int) -> Sa
         return Automatic(chains=chains, num_tune=tune)
     wanted = 'sampler must be "exact", "independence", "nuts" or one such as NUTS(), got '
     if not isinstance(sampler, str):
-        if isinstance(sampler, type) or not hasattr(sampler, "draw"):
+        if not is_sampler(sampler):
             raise TypeError(f"{wanted}{sampler!r}")
         return sampler
     named: dict[str, Sampler] = {

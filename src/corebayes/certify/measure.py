@@ -30,7 +30,7 @@ from corebayes.models.touching import is_touching
 from corebayes.rows import Rows
 from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.convergence import max_rhat
-from corebayes.samplers.draws import Draws, Sampler
+from corebayes.samplers.draws import Draws, Sampler, is_sampler
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.group_by_group import group_by_group
 from corebayes.samplers.laplace import Laplace
@@ -328,6 +328,8 @@ def _check_arguments(draws: int, tol: float, seed: int, sampler: Sampler | None)
     checked_whole("draws", draws, 100)
     checked_positive("tol", tol)
     checked_seed(seed)
+    if sampler is not None and not is_sampler(sampler):
+        raise TypeError(f"sampler must be one such as NUTS(), or left out, got {sampler!r}")
     if isinstance(sampler, Laplace):
         raise ValueError(
             "Laplace() draws from an approximation of π_w, which would certify the approximation; "

@@ -119,6 +119,11 @@ class Sampler(Protocol):
         ...
 
 
+def is_sampler(value: object) -> bool:
+    """An object that draws: not the name of a sampler, and not its class."""
+    return hasattr(value, "draw") and not isinstance(value, type)
+
+
 def systematic(rng: Generator, weights: Array, number: int) -> Indices:
     """Positions drawn in proportion to the weights, each as near to its share as can be."""
     ticks = (np.arange(number) + rng.uniform()) / number
