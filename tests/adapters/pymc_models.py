@@ -90,6 +90,14 @@ def mixture(r):
     pm.Potential("tilt", 0.1 * r["real"] * location[0])
 
 
+def ordered(r):
+    beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+    transform, start = pm.distributions.transforms.ordered, np.array([-1.0, 1.0])
+    cuts = pm.Normal("cuts", 0.0, 2.0, shape=2, transform=transform, initval=start)
+    eta = pm.math.dot(pm.Data("X", r["X"]), beta)
+    pm.OrderedLogistic("y", eta=eta, cutpoints=cuts, observed=r["label"])
+
+
 CASES = [
     ("logistic", logistic),
     ("poisson", poisson),
@@ -101,6 +109,7 @@ CASES = [
     ("vector-valued", vector_valued),
     ("matrix-valued", matrix_valued),
     ("mixture", mixture),
+    ("ordered", ordered),
 ]
 
 

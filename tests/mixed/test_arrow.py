@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corebayes.arrow.expectation import sums_of
-from corebayes.arrow.fit import fit
+from corebayes.arrow.fit import Fitting, _gaussian, fit
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.start import fitting_of
 from corebayes.tangent.arrow.implicit import ImplicitSpace
@@ -41,6 +41,55 @@ def test_a_fit_that_is_cut_short_is_the_highest_so_far(name):
         )
         seen.append(found.bound)
     assert np.isfinite(seen[0]) and np.all(np.diff(seen) >= 0.0)
+
+
+def test_only_what_bends_up_is_turned_over():
+    _, fitting, _, found = fitted("slopes")
+    gaussian = found.gaussian
+    whole = found.sums.padded(fitting.layout.num_wide).plus(fitting.prior.sums(gaussian.mean))
+    bends = whole.own_own.copy()
+    # In group 0 the second effect rises as much as it should fall.
+    bends[0, 1, 1] *= -1.0
+    bent = whole._replace(own_own=bends)
+    mended = _gaussian(fitting.layout, gaussian.wide_mean, gaussian.own_mean, bent)
+    right = _gaussian(fitting.layout, gaussian.wide_mean, gaussian.own_mean, whole)
+    np.testing.assert_allclose(mended.root[1:], right.root[1:], rtol=1e-12)
+    precision = mended.root[0] @ mended.root[0].T
+    assert np.all(np.linalg.eigvalsh(precision) > 0.0)
+    assert precision[1, 1] == pytest.approx(-whole.own_own[0, 1, 1], rel=0.3)
+
+
+def reach(gaussian: ArrowGaussian) -> float:
+    """How far from zero the parameters of all rows are."""
+    return float(np.max(np.abs(gaussian.wide_mean[: gaussian.layout.num_touched])))
+
+
+class Walled:
+    """A prior that has no numbers beyond some distance, as of the exponential of a parameter."""
+
+    def __init__(self, prior, wall):
+        self.prior, self.wall = prior, wall
+
+    def __getattr__(self, name):
+        return getattr(self.prior, name)
+
+    def sums(self, theta, *, spread=None, coupled=None):
+        found = self.prior.sums(theta, spread=spread, coupled=coupled)
+        beyond = coupled is not None and reach(coupled) > self.wall
+        return found._replace(wide_wide=np.nan * found.wide_wide) if beyond else found
+
+
+def test_a_step_out_of_all_numbers_is_shortened():
+    problem = case("student-t").problem()
+    model, fitting = problem.model, fitting_of(problem.model)
+    block = problem.data.take(np.arange(problem.data.num_rows))
+    start = fitting.start(np.zeros(model.dim))
+    at = fitting.at(start, sums_of(model, fitting.layout, start, block, None))
+    length = reach(fitting.step(at).gaussian)
+    walled = Fitting(fitting.layout, Walled(fitting.prior, 0.5 * length))
+    assert 0.0 < reach(walled.step(at).gaussian) <= 0.5 * length
+    with pytest.raises(FloatingPointError, match="no curvature"):
+        Fitting(fitting.layout, Walled(fitting.prior, -1.0)).step(at)
 
 
 def dense(gaussian: ArrowGaussian) -> np.ndarray:

@@ -114,8 +114,15 @@ def _counts_rows(node: Any, inputs: Sequence[Any], rows: RowInputs) -> bool:
     if stop is not None:
         return stop == rows.num_rows
     own = set(rows.inputs.values())
-    ends = [leaf for leaf in leaves([inputs[1]]) if not is_constant(leaf)]
+    ends = [leaf for leaf in leaves([_lengths_only(inputs[1])]) if not is_constant(leaf)]
     return bool(ends) and all(leaf in own for leaf in ends)
+
+
+def _lengths_only(size: Any) -> Any:
+    """The same size without the values of what it is the size of: that of f(θ, rows) is computed
+    from θ as it stands, and from the lengths of rows alone where it is carried through f."""
+    rewriting: Any = importlib.import_module("pytensor.graph.rewriting.utils")
+    return rewriting.rewrite_graph(size, include=("ShapeOpt", "canonicalize"))
 
 
 def _number(variable: Any) -> int | None:

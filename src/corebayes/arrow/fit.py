@@ -28,8 +28,13 @@ SETTLED_SCALES, MOST_ROUNDS = 1e-4, 100
 WIDER = 1.0
 # A learned constant moves by a factor of e² at most in a step.
 LONGEST = 2.0
-# The diagonal is raised by these shares of itself where a precision is not positive definite.
+# Where a precision is not positive definite it is turned over in the directions that are at fault,
+# to this share of its diagonal at least; and where that is not enough its diagonal is raised.
+LEAST_SHARE, ROUND_OFF = 0.01, 1e-12
 RAISED = (0.0, 0.01, 0.1, 1.0, 10.0, 100.0)
+# Shares of a step that are tried where it leads out of all numbers: a parameter of somebody else's
+# model may be the logarithm of anything.
+SHARES = (1.0, 0.1, 0.01, 0.001)
 
 
 class Fitted(NamedTuple):
@@ -78,7 +83,16 @@ class Fitting:
         return Fitted(gaussian, sums, bound)
 
     def step(self, fitted: Fitted) -> NewtonStep:
-        """Newton's step, with the scales that go with it. Cost: a few sums over groups."""
+        """Newton's step, with the scales that go with it, or the share of it that leads to a place
+        where there is a Gaussian. Cost: a few sums over groups."""
+        for share in SHARES[:-1]:
+            try:
+                return self._step(fitted, share)
+            except (np.linalg.LinAlgError, FloatingPointError):
+                continue
+        return self._step(fitted, SHARES[-1])
+
+    def _step(self, fitted: Fitted, share: float) -> NewtonStep:
         gaussian, sums, _ = fitted
         scales = self.layout.structure.scales
         # EM climbs out of small scales very slowly, and the first steps may have led there.
@@ -86,17 +100,17 @@ class Fitting:
         # Rows far out in a tail pull and do not bend: effects and scales would chase each other.
         widest = gaussian.mean[scales] + WIDER
         theta[scales] = np.minimum(theta[scales], widest)
-        new, decrement = self._newton(theta, gaussian, sums)
+        new, decrement = self._newton(theta, gaussian, sums, share)
         for _ in range(MOST_ROUNDS if scales.size else 0):
             check_time()
             better = np.minimum(self.prior.best_scales(new), widest)
             moved = float(np.max(np.abs(better - theta[scales])))
             theta = theta.copy()
             theta[scales] = better
-            new, _ = self._newton(theta, gaussian, sums)
+            new, _ = self._newton(theta, gaussian, sums, share)
             if moved < SETTLED_SCALES:
                 break
-        new, decrement = self._newton(theta, gaussian, sums, coupled=new)
+        new, decrement = self._newton(theta, gaussian, sums, share, coupled=new)
         # A scale that would be wider still, as in dollars from a start at one, has not settled.
         return NewtonStep(new, np.inf if np.any(theta[scales] >= widest) else decrement)
 
@@ -105,9 +119,11 @@ class Fitting:
         theta: Array,
         gaussian: ArrowGaussian,
         sums: ArrowSums,
+        share: float,
         coupled: ArrowGaussian | None = None,
     ) -> tuple[ArrowGaussian, float]:
-        """The step from θ for the scales that θ has; `coupled` adds their own uncertainty."""
+        """A share of the step from θ for the scales that θ has; `coupled` adds their own
+        uncertainty."""
         layout = self.layout
         at = theta if coupled is None else _with_scales(coupled.mean, theta, layout)
         prior = self.prior.sums(theta, spread=gaussian)
@@ -119,9 +135,9 @@ class Fitting:
         touched = slice(0, layout.num_touched)
         decrement = float(total.wide[touched] @ shift_wide[touched] + np.sum(total.own * shift_own))
         wide_mean = wide_mean + np.where(
-            np.arange(layout.num_wide) < layout.num_touched, shift_wide, 0.0
+            np.arange(layout.num_wide) < layout.num_touched, share * shift_wide, 0.0
         )
-        own_mean = own_mean + shift_own
+        own_mean = own_mean + share * shift_own
         if coupled is None:
             return ArrowGaussian(
                 layout, wide_mean, own_mean, plain.factor, plain.slopes, plain.root
@@ -232,25 +248,54 @@ def _with_scales(theta: Array, source: Array, layout: Layout) -> Array:
 
 
 def _gaussian(layout: Layout, wide_mean: Array, own_mean: Array, total: ArrowSums) -> ArrowGaussian:
-    """N(mean, (−H)⁻¹), the diagonal of −H raised where it is not positive definite."""
-    wide_diagonal = np.diag(np.abs(np.diagonal(total.wide_wide)))
-    own_diagonal = np.abs(total.own_own) * np.eye(layout.num_own)
-    for raised in RAISED:
+    """N(mean, (−H)⁻¹), −H made positive definite where it is not."""
+    wide_wide, own_wide, own_own = -total.wide_wide, -total.own_wide, -total.own_own
+    if all(np.all(np.isfinite(block)) for block in (wide_wide, own_wide, own_own)):
         try:
             return ArrowGaussian.of_precision(
-                layout,
-                wide_mean,
-                own_mean,
-                raised * wide_diagonal - total.wide_wide,
-                -total.own_wide,
-                raised * own_diagonal - total.own_own,
+                layout, wide_mean, own_mean, wide_wide, own_wide, own_own
             )
         except np.linalg.LinAlgError:
-            continue
+            # Raising all of the diagonal would tie effects down that rows say much about, and their
+            # scales with them.
+            wide_wide, own_own = _turned_over(wide_wide, own_wide, own_own)
+        wide_diagonal = np.diag(np.abs(np.diagonal(total.wide_wide)))
+        own_diagonal = np.abs(total.own_own) * np.eye(layout.num_own)
+        for raised in RAISED:
+            try:
+                return ArrowGaussian.of_precision(
+                    layout,
+                    wide_mean,
+                    own_mean,
+                    wide_wide + raised * wide_diagonal,
+                    own_wide,
+                    own_own + raised * own_diagonal,
+                )
+            except np.linalg.LinAlgError:
+                continue
     raise FloatingPointError(
         "the log density of the mixed model has no curvature that a Gaussian could be fitted to: "
         "look at the scale of the columns and of the target"
     )
+
+
+def _turned_over(wide_wide: Array, own_wide: Array, own_own: Array) -> tuple[Array, Array]:
+    """Blocks of a precision that is positive definite: each group's, then what is left of the wide
+    parameters given the groups."""
+    own_own = _definite(own_own, own_own)
+    known = np.einsum("gqp,gqr->pr", own_wide, np.linalg.solve(own_own, own_wide), optimize=True)
+    return known + _definite(wide_wide - known, wide_wide), own_own
+
+
+def _definite(matrices: Array, units: Array) -> Array:
+    """The same with the opposite of all eigenvalues that are not positive, in units of a diagonal;
+    (…, n, n)."""
+    scale = np.sqrt(np.abs(np.diagonal(units, axis1=-2, axis2=-1)))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    both = scale[..., :, None] * scale[..., None, :]
+    values, vectors = np.linalg.eigh(matrices / both)
+    values = np.where(values > ROUND_OFF, values, np.maximum(np.abs(values), LEAST_SHARE))
+    return both * ((vectors * values[..., None, :]) @ np.swapaxes(vectors, -2, -1))
 
 
 def _solve(gaussian: ArrowGaussian, total: ArrowSums, learned: slice) -> tuple[Array, Array]:
