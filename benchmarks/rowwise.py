@@ -13,7 +13,8 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,9 @@ class Table:
         return key in self.rows
 
     def add(self, key: str, found: Mapping[str, Any]) -> dict[str, Any]:
-        row = {"key": key, **found}
+        # Beside other work a CPU second does less.
+        load = round(os.getloadavg()[0], 1)
+        row = {"key": key, "commit": commit(), "load": load, **found}
         self.rows[key] = row
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
@@ -89,6 +92,24 @@ def hand_back(found: Mapping[str, Any]) -> None:
 
 def shortened(words: str, most: int = 160) -> str:
     return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def commit() -> str:
+    """Of the code that measures; nothing outside a clone."""
+    ran = subprocess.run(
+        ["git", "rev-parse", "--short=8", "HEAD"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran.stdout.strip()
+
+
+def commits(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The commits that rows were measured at, those of most rows first."""
+    found = Counter(row.get("commit") or "unknown" for row in rows)
+    return ", ".join(f"{name} ({number})" for name, number in found.most_common())
 
 
 def versions(*more: str) -> str:

@@ -14,7 +14,7 @@ from benchmarks.posteriordb.catalogue import catalogue
 from benchmarks.posteriordb.checkout import data_of, reference_of
 from benchmarks.posteriordb.exact import exact_draws
 from benchmarks.posteriordb.regression import Regression, Scale, Term
-from benchmarks.rowwise import Table, run_alone
+from benchmarks.rowwise import Table, commits, run_alone
 from benchmarks.summaries import apart, summaries, summary
 from scipy.special import gammaln
 
@@ -143,7 +143,9 @@ def test_a_table_goes_on_where_it_ended(tmp_path):
     again = Table(path)
     assert "one" in again and "two" not in again
     again.add("one", {"seconds": 2.0})
-    assert Table(path).rows["one"]["seconds"] == 2.0
+    row = Table(path).rows["one"]
+    assert row["seconds"] == 2.0 and row["load"] >= 0.0
+    assert commits([row, row, {"commit": ""}]) == f"{row['commit']} (2), unknown (1)"
 
 
 def test_a_process_that_fails_says_how():

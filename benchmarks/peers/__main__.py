@@ -6,7 +6,8 @@
     python -m benchmarks.peers --page                   the page and the figure only
 
 Every row runs in a process of its own, on one thread, for at most `--limit` CPU seconds, with
-compilation, without imports and the making of the data. It is kept in
+compilation, without imports, the making of the data and the kernels of corebayes, which are
+compiled once for an installation (so run a row twice in a new clone). It is kept in
 `benchmarks/results/peers.jsonl`, and what is there is not measured again. Methods that draw stop at
 1,000 effective draws. A method that fails is a row that says how. Needs the extra `peers` and, for
 `phishing`, the paper's data sets.

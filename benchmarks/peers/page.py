@@ -10,6 +10,7 @@ from benchmarks.peers import priors
 from benchmarks.peers.figures import draw_errors, draw_priors, numbers
 from benchmarks.peers.measure import METHODS
 from benchmarks.peers.problems import TITLES
+from benchmarks.rowwise import commits
 
 Rows = Mapping[str, Mapping[str, Any]]
 
@@ -40,14 +41,19 @@ COLUMNS = ("method", "CPU s", "ESS", "largest mean error", "sd ratio", "k̂", ""
 HEAD = """# What you would pick instead
 
 Every method on the same data, each in a process of its own on one thread. CPU seconds include
-compilation, and leave out imports and the making of the data. Methods that draw stop at 1,000
-effective draws (the smallest of all parameters), or at the limit that is named. Errors are the
-largest over all parameters: of a posterior mean in posterior standard deviations, and the ratio of
-standard deviations that is furthest from one. Draws alone make an error of about
+compilation, and leave out imports, the making of the data, and the compiling of corebayes' own
+kernels, which happens once for an installation (with groups some 15 s). Methods that draw stop at
+1,000 effective draws (the smallest of all parameters), or at the limit that is named. Errors are
+the largest over all parameters: of a posterior mean in posterior standard deviations, and the ratio
+of standard deviations that is furthest from one. Draws alone make an error of about
 √(2 log d) / √ESS; the truth has that noise too. HMCECS and SGLD start at the mode with Laplace's
 covariance, which is in their favour and in their time.
 
-`python -m benchmarks.peers` renews this page, row by row, and goes on where it was stopped.
+`python -m benchmarks.peers` renews this page, row by row, and goes on where it was stopped. A row
+of another method is not measured again while nothing of that method changed: below each table stand
+the commits that its rows were measured at (those before 5882902e: that recorded them), with how
+many there are of each. Beside other work a CPU second does less, by two times or more, so the load
+of the machine is named where it is known.
 
 """
 FRANK = """## The frank answer
@@ -130,7 +136,12 @@ def section(problem: str, rows: Rows) -> str:
     title = TITLES[problem][0].upper() + TITLES[problem][1:]
     ends = sorted({min(limits), max(limits)}) if limits else []
     limit = f"\nLimit {' to '.join(f'{end:g}' for end in ends)} CPU s a row.\n" if ends else ""
-    return f"## {title}\n\n" + "\n".join(table) + "\n" + limit + foot + "\n"
+    others = [rows[f"{problem} {method}"] for method in measured if method != "coreset"]
+    ours = rows.get(f"{problem} coreset", {})
+    beside = f" at a load of {ours['load']}" if "load" in ours else ""
+    ours = f"corebayes {ours.get('commit', 'unknown')}{beside}"
+    code = f"\nMeasured at commits: {ours}; the others {commits(others)}.\n"
+    return f"## {title}\n\n" + "\n".join(table) + "\n" + limit + code + foot + "\n"
 
 
 def of_priors(rows: Rows) -> str:

@@ -76,6 +76,11 @@ def test_names_reach_the_posterior_and_the_posterior_is_the_plain_models(frame):
     np.testing.assert_allclose(coreset.weights, plain.weights, rtol=1e-10)
 
 
+def test_an_option_that_a_family_does_not_have_is_named(frame):
+    with pytest.raises(TypeError, match=r"'student-t' has no option 'noise_sd'; it takes .*scale"):
+        cb.from_formula("y ~ a", frame, family="student-t", noise_sd=0.7)
+
+
 def test_families_options_counts_and_truths(frame):
     model, data = from_formula(
         "count ~ x1 - 1", frame, family="poisson", link="log", counts="times"

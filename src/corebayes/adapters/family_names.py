@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any
 
 from corebayes.models import BUILT_IN
@@ -37,9 +38,15 @@ def family_named(name: str, options: dict[str, Any]) -> Family:
     own = our_name(name, options)
     if own not in FAMILIES:
         near = difflib.get_close_matches(name, [*FAMILIES, *ALIASES], n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = f"did you mean {near[0]!r}? There" if near else "there"
         raise ValueError(
-            f"there is no family {name!r}; {hint}There are {', '.join(FAMILIES)}, and as Bambi "
+            f"there is no family {name!r}; {hint} are {', '.join(FAMILIES)}, and as Bambi "
             f"and R call them {', '.join(ALIASES)}"
+        )
+    taken = list(signature(FAMILIES[own]).parameters)
+    unknown = [option for option in options if option not in taken]
+    if unknown:
+        raise TypeError(
+            f"family {name!r} has no option {unknown[0]!r}; it takes {', '.join(taken)}"
         )
     return FAMILIES[own](**options)

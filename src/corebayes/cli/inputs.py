@@ -333,5 +333,5 @@ def _named(name: str, choices: dict[str, Any], kind: str) -> Any:
 def _suggestion(name: str, choices: Iterable[str]) -> str:
     known = list(choices)
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
-    return f"{hint} There are {', '.join(known)}"
+    hint = f"; did you mean {near[0]!r}? There" if near else "; there"
+    return f"{hint} are {', '.join(known)}"

@@ -96,6 +96,8 @@ def laplace(
     if out is not None:
         write_or_keep(partial(write_netcdf, found), out, "the file of draws")
     parameters, known = summarise(found.posterior), found.posterior.attrs
+    # Whole chains: as many as were asked for, or a few more.
+    number = found.posterior.sizes["chain"] * found.posterior.sizes["draw"]
     names = ("pareto_k", "effective_draws", "log_evidence", "log_evidence_se", "num_passes")
     told = {name: known[name] for name in names}
     if as_json:
@@ -104,7 +106,7 @@ def laplace(
             rows=rows,
             model=model,
             out=None if out is None else str(out),
-            draws=draws,
+            draws=number,
             seed=seed,
             seconds=seconds,
             parameters=parameters,
@@ -114,9 +116,9 @@ def laplace(
     console = make_console()
     console.print(summary_table(parameters))
     console.print(
-        f"{known['effective_draws']:,.0f} effective draws of {draws:,}, k̂ {known['pareto_k']:.2f}, "
-        f"log evidence {known['log_evidence']:,.3f} ± {known['log_evidence_se']:.2g} nats, "
-        f"{known['num_passes']} passes, {seconds:.1f} s",
+        f"{known['effective_draws']:,.0f} effective draws of {number:,}, "
+        f"k̂ {known['pareto_k']:.2f}, log evidence {known['log_evidence']:,.3f} ± "
+        f"{known['log_evidence_se']:.2g} nats, {known['num_passes']} passes, {seconds:.1f} s",
         soft_wrap=True,
     )
     if out is not None:

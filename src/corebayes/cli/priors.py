@@ -69,8 +69,8 @@ def parse_prior(text: str) -> Any:
     kind = found[1].lower().replace("_", "")
     if kind not in KINDS:
         near = difflib.get_close_matches(kind, KINDS, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise ValueError(f"there is no prior {found[1]!r}; {hint}There are {', '.join(KINDS)}")
+        hint = f"did you mean {near[0]}? There" if near else "there"
+        raise ValueError(f"there is no prior {found[1]!r}; {hint} are {', '.join(KINDS)}")
     try:
         numbers = [float(part) for part in (found[2] or "").split(",") if part.strip()]
     except ValueError:

@@ -73,7 +73,8 @@ def laplace(
     `data` is what `build` takes. The draws are weighed by π/q with all rows, smoothed, and drawn
     again in proportion (with `resample=False` the weights are in `sample_stats.log_weight`). The
     attributes have `pareto_k` of the weights, `effective_draws`, `log_evidence` with
-    `log_evidence_se`, nothing left out, and `num_passes`. Above k̂ = 0.7 there is a warning: the
+    `log_evidence_se`, nothing left out (a flat prior counts as one everywhere, so that only models
+    with the same ones can be compared), and `num_passes`. Above k̂ = 0.7 there is a warning: the
     posterior is not nearly Gaussian, and a coreset is the better tool. So it is to fit more than
     once, with other priors or with fewer columns. Cost: about five passes of N·d² flops, one of
     N · draws potentials.

@@ -19,6 +19,7 @@ from corebayes.constructions.annealed.look import Look
 from corebayes.constructions.annealed.polish import SETTLED, Polish
 from corebayes.constructions.annealed.view import WORTH_A_PASS, Goal, View
 from corebayes.constructions.construction import Info
+from corebayes.tangent.hermite import HermiteSpace
 from corebayes.types import WeightedPoints
 
 # An open size starts where the pursuit promises this many nats: close enough for the polish to see
@@ -63,10 +64,11 @@ def step(view: View, state: Choose, pilot_size: int) -> tuple[Choose | Polish, I
     view = replace(view, size=goal.sizes[-1])
     sizes = sorted({*goal.sizes, view.pilot_points(pilot_size)})
     chosen = dict(zip(sizes, view.select(pilot, sizes, scan=False, also=heavy), strict=True))
-    if heavy.size == 0 and _runs_out(view, pilot, chosen):
-        heavy = heaviest(view, pilot.space, pilot.points, rare=True)
+    space = pilot.space
+    if heavy.size == 0 and isinstance(space, HermiteSpace) and _runs_out(view, pilot, chosen):
+        heavy = heaviest(view, space, pilot.points, rare=True)
         chosen = dict(zip(sizes, view.select(pilot, sizes, scan=False, also=heavy), strict=True))
-    pilot = Look.of(chosen[sizes[-1]], pilot.space, pilot.total)
+    pilot = Look.of(chosen[sizes[-1]], space, pilot.total)
     return Polish(goal, pilot, pilot, tuple(chosen[size] for size in goal.sizes)), Info(None)
 
 
