@@ -110,3 +110,35 @@ def test_a_sum_of_steps_that_all_went_one_way_is_withheld(moved, certified):
     steps = [{**step, "kind": "build"}, *[{**step, "moved": moved}] * 4]
     grown = replace(coreset, provenance={**coreset.provenance, "steps": steps})
     assert cb.certify(grown).certified is certified
+
+
+def _counted_months(number, num_rows, drift):
+    """Counts with a spread of their own, whose coefficients go one way."""
+    months = []
+    for month in range(number):
+        rng = np.random.default_rng([7, month])
+        X = np.column_stack([rng.normal(size=(num_rows, 2)), np.ones(num_rows)])
+        mean = np.exp(X @ (np.array([0.3, -0.3, 0.2]) + drift * month * np.array([1.0, 1.0, -1.0])))
+        months.append((X, rng.poisson(rng.gamma(2.0, mean / 2.0)).astype(float)))
+    return months
+
+
+@pytest.mark.slow
+def test_a_model_that_is_no_glm_keeps_a_reserve_at_wide_draws():
+    """Months were thousands of times further off: `build` kept nothing, and failed when asked."""
+    months, model, size = _counted_months(4, 1500, 0.2), cb.NegativeBinomialRegression(), 15
+    grown = _grown(model, months, size)
+    assert max(step["moved"] for step in grown.provenance["steps"][1:]) > 1.5
+    assert kl(grown, months) < 10 * _single(model, months, size)
+    without = _grown(model, months, size, lambda coreset: replace(coreset, reserve=None))
+    assert kl(without, months) > 30 * kl(grown, months)
+
+
+@pytest.mark.parametrize("model", [cb.GammaRegression(), cb.WeibullRegression()])
+def test_a_reserve_that_was_asked_for_is_kept_whatever_the_model(model):
+    (X, y), *_ = _counted_months(1, 300, 0.0)
+    asked = cb.build(model, (X, y + 0.5), size=16, reserve=60, seed=0)
+    usual = cb.build(model, (X, y + 0.5), size=16, seed=0)
+    assert asked.reserve.size > 16 and usual.reserve.size > 16
+    assert asked.missed is None
+    assert cb.build(model, (X, y + 0.5), size=16, reserve=0, seed=0).reserve is None

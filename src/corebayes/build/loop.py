@@ -105,7 +105,8 @@ def build(
     weights. A `reserve`, a larger number of rows with weights of their own, is kept beside the
     coreset: what `update` and `merge` go on from without losing accuracy. By default it has three
     times the rows, or 300 or so of few coefficients, and half of all rows at most, for GLMs of up
-    to 20 where it costs no pass or a short one; 0 for none. With `around`, a rough coreset of more
+    to 20 where it costs no pass or a short one, and six times for other built-in models of as many
+    parameters without groups; 0 for none. With `around`, a rough coreset of more
     data that these rows are a shard of, they are matched where the posterior of all of it lies:
     what `merge` makes the most of. With `checkpoint`, a folder, the answers of all passes are kept
     there as they come, and the same call after any interruption goes on where they end, to the same

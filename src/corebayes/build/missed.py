@@ -16,7 +16,7 @@ what to add, and the rows of the reserve get the weights that are nearest to the
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from scipy.linalg import lapack
@@ -50,7 +50,8 @@ ROUND_OFF, TRIES = 1e-11, 20
 class SeenTotal(NamedTuple):
     """The total of all rows in some space."""
 
-    space: HermiteSpace
+    space: Any
+    """A `TangentSpace`."""
     total: Array
 
 

@@ -24,6 +24,7 @@ from corebayes.build.missed import CHEAP, SeenTotal, is_plain, missed_by, seen_w
 from corebayes.build.rest import Rest
 from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
+from corebayes.build.wide_draws import is_cheap_at_draws, is_seen_at_draws, seen_at_draws
 from corebayes.constructions import AnnealedSparseVI
 from corebayes.constructions.annealed.look import Look
 from corebayes.coreset import Coreset
@@ -55,10 +56,11 @@ def default_reserve(problem: Problem, size: int) -> int:
 
     A conjugate model needs none: there is nothing beyond quadratics.
     """
-    model, data = problem.model, problem.data
-    if not is_plain(model) or model.dim > SKEWED_DIM or not affordable_cubes(problem):
-        return 0
-    return min(usual_reserve(model, size), int(LARGEST_SHARE * data.num_rows))
+    model, most = problem.model, int(LARGEST_SHARE * problem.data.num_rows)
+    usual = min(usual_reserve(model, size), most)
+    if is_plain(model) and model.dim <= SKEWED_DIM and affordable_cubes(problem):
+        return usual
+    return usual if is_cheap_at_draws(problem, usual) else 0
 
 
 def usual_reserve(
@@ -69,7 +71,10 @@ def usual_reserve(
     quadratics, cubes, fourth = (comb(model.dim + degree, degree) for degree in (2, 3, 4))
     higher = [cubes] * (cubes <= most_cubes) + [fourth] * (fourth <= FEW_MATCHED)
     matched = max([quadratics, *higher])
-    least = max(times * size, LEAST_RESERVE, matched if isinstance(model, GLM) else 0)
+    at_draws = is_seen_at_draws(model)
+    # What a GLM's reserve misses is kept as well, and follows the posterior.
+    rows = 2 * times * size if at_draws else times * size
+    least = max(rows, LEAST_RESERVE, matched if at_draws or isinstance(model, GLM) else 0)
     return min(least, max(MOST_RESERVE, size))
 
 
@@ -90,7 +95,8 @@ def with_reserve(
     if size <= coreset.size or run.limit.is_over():
         return coreset
     seen = _last_seen(run)
-    if asked is None and seen is None and _pass_flops(problem) > CHEAP:
+    unseen = is_plain(problem.model) and seen is None
+    if asked is None and unseen and _pass_flops(problem) > CHEAP:
         return coreset
     finer = Run(
         problem,
@@ -131,9 +137,9 @@ def _pass_flops(problem: Problem) -> float:
 
 def _last_seen(run: Run) -> SeenTotal | None:
     """None if that was not beyond the second degree."""
-    answers: tuple[Look, ...] = getattr(run.state, "answers", ())
-    for look in answers[-1:]:
-        if isinstance(look.space, HermiteSpace) and look.space.order > 2:
+    for look in getattr(run.state, "answers", ())[-1:]:
+        # A construction that had to grow row by row ends with answers of another kind.
+        if isinstance(look, Look) and isinstance(look.space, HermiteSpace) and look.space.order > 2:
             return SeenTotal(look.space, look.total.element)
     return None
 
@@ -146,10 +152,14 @@ def _found(
     wide: SeenTotal | None,
     seen: SeenTotal | None,
 ) -> WeightedPoints | None:
-    """Of a GLM in one go, else by a construction; None where the points are as fine."""
+    """In one go of a GLM, and of others of few parameters, else by a construction; None where the
+    points are as fine."""
     if is_plain(run.problem.model):
         # Beside rows that are kept whole the construction has seen the others, in fewer columns.
         known = seen if wide is None or rest is not None else wide
+    else:
+        known = None if rest else seen_at_draws(run.rng, run.problem, points, size)
+    if known is not None or is_plain(run.problem.model):
         found, is_finer = in_one_go(run, rest, points, size, known)
         return found if is_finer else None
     run.init(size, points)
@@ -164,7 +174,7 @@ def in_one_go(
     size: int,
     seen: SeenTotal | None,
 ) -> tuple[WeightedPoints, bool]:
-    """`size` rows that match all of a GLM's rows where these were `seen` (to third degree at the
+    """`size` rows that match all rows where these were `seen` (a GLM's to third degree at the
     posterior of the points, unless they were), those that are kept whole among them, and whether
     they match more than the points.
 

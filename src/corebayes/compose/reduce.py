@@ -29,6 +29,7 @@ from corebayes.build.reserve import MOST_RESERVE, in_one_go
 from corebayes.build.rest import rest_of
 from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
+from corebayes.build.wide_draws import is_seen_at_draws, seen_at_draws
 from corebayes.certify.measure import measure
 from corebayes.certify.steps import Step, certified_step, moved, passed_steps
 from corebayes.compose.asked import Reduction
@@ -118,23 +119,29 @@ def _kept(
     bar: Progress,
     wide: SeenTotal | None,
 ) -> WeightedPoints | None:
-    """A reserve of `size` rows: of a GLM in one go around the posterior of the pilot, which is near
-    that of all rows; None where the time ends before there is one."""
-    cheap = problem.model.dim <= SKEWED_DIM and affordable_cubes(problem)
-    if asked.around is not None or not (is_plain(problem.model) and cheap):
+    """A reserve of `size` rows: in one go around the posterior of the pilot, which is near that of
+    all rows, of a GLM and of other models of few parameters; None where the time ends before there
+    is one."""
+    model = problem.model
+    cheap = is_plain(model) and model.dim <= SKEWED_DIM and affordable_cubes(problem)
+    if asked.around is not None or not (cheap or is_seen_at_draws(model)):
         run, _ = _run(problem, asked, limit, "reserve", size, pilot, bar)
         return run.points
-    run, folder = _prepared(problem, asked, limit, "reserve", _finest(problem.model))
+    run, folder = _prepared(problem, asked, limit, "reserve", _finest(model))
     try:
         with run.recorded(folder, [size]):
             rest = rest_of(run.problem, run.method, size)
-            seen = wide if rest is None else None
-            found, _ = in_one_go(run, rest, pilot, size, seen)
-            return found
+            seen = wide if cheap and rest is None else None
+            if not cheap and rest is None:
+                seen = seen_at_draws(run.rng, run.problem, pilot, size)
+            if cheap or seen is not None:
+                found, _ = in_one_go(run, rest, pilot, size, seen)
+                return found
     except OutOfTimeError:
         if limit.seconds is None:
             raise
         return None
+    return _run(problem, asked, limit, "reserve", size, pilot, bar)[0].points
 
 
 def _seen_widely(

@@ -86,7 +86,7 @@ class Laplace:
             )
         draws = (fit.draw_matched if self.matched else fit.draw)(rng, num_draws)
         if not posterior.model.log_concave:
-            draws = _pulled_in(posterior, fit, draws)
+            draws = pulled_in(posterior, fit, draws)
         return Draws(
             values=draws[None],
             location=fit.mean,
@@ -102,7 +102,7 @@ def fit_or_units(posterior: Posterior, start: Array | None = None) -> Gaussian:
     return Gaussian(at, np.eye(posterior.dim)) if fit is None else fit
 
 
-def _pulled_in(posterior: Posterior, fit: Gaussian, draws: Array) -> Array:
+def pulled_in(posterior: Posterior, fit: Gaussian, draws: Array) -> Array:
     """Draws of the fit, those halfway to the mode, again and again, that lie where π_w is not.
 
     A direction with next to no curvature at the mode makes the fit wide without bounds: draws
