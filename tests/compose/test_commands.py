@@ -3,6 +3,8 @@
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import corebayes as cb
@@ -118,3 +120,17 @@ def test_a_night_without_rows(call):
     assert code == 0 and "the coreset of 12 rows stays as it is" in err
     assert told["num_rows"] == 2000 and told["step"] is None
     assert np.array_equal(cb.load("b.parquet").weights, cb.load("a.parquet").weights)
+
+
+def test_what_is_missing_is_called_by_its_name_and_units_are_counted(call, tmp_path):
+    X, y = piece(5, 600)
+    table = {"x": X[:, 0], "z": X[:, 1], "y": y, "patient": np.arange(600) // 4}
+    pq.write_table(pa.table(table), tmp_path / "rows.parquet")
+    build = "build rows.parquet --model logistic --target y --size 8"
+    for name, columns in (("a", "x,z"), ("b", "x"), ("u", "x,z --unit patient")):
+        assert call(f"{build} --features {columns} --out {name}.parquet")[0] == 0
+    code, _, told = call("merge a.parquet b.parquet --out c.parquet")
+    assert code != 0 and "column 2 is 'z' in one and missing in the other" in told
+    code, out, _ = call("update u.parquet rows.parquet --name again --out v.parquet")
+    assert code == 0 and "of 300 units are in" in out and "units for the next time" in out
+    assert "--data" in call("refit a.parquet --features x --draws 100")[1]

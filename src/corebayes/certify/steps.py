@@ -144,7 +144,7 @@ def certificate_of_steps(coreset: Coreset, tol: float) -> Certificate:
     kl, certified = Estimate(float(value), float(upper - value) / 2.0), bool(upper <= tol)
     verdict = (
         f"{'By' if certified else 'Not certified: by'} the sum of its {len(steps)} steps the "
-        f"coreset posterior ({coreset.size:,} of {coreset.num_counted:,} rows) is within "
+        f"coreset posterior ({coreset.size:,} of {coreset.num_counted:,} {coreset.noun}) is within "
         f"{kl.value:.2g} ± {kl.standard_error:.1g} nats of the full posterior (KL(π_w‖π)). Each "
         "step was certified when its rows were read; the rows before it were not read again, so "
         "this is the sum of what was found then, and no measurement against all rows."

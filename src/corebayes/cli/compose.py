@@ -240,10 +240,10 @@ def _write(
             step=step,
         )
         return
-    console = make_console()
-    console.print(f"{coreset.size:,} of {coreset.num_counted:,} rows are in {out}", style="bold")
+    console, noun = make_console(), coreset.noun
+    console.print(f"{coreset.size:,} of {coreset.num_counted:,} {noun} are in {out}", style="bold")
     console.print(f"  sources  {len(coreset.sources)}, the last {coreset.sources[-1].name!r}")
-    console.print(f"  reserve  {kept:,} rows for the next time")
+    console.print(f"  reserve  {kept:,} {noun} for the next time")
     console.print(f"  stopped  {coreset.reason}", soft_wrap=True)
     if step is not None and step["kl"] is not None:
         console.print(f"  missed   {step['kl']:.2g} ± {step['kl_se']:.1g} nats in this step")

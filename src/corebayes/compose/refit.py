@@ -215,5 +215,5 @@ def _caution(coreset: Coreset, distance: float | None) -> str:
         )
     return (
         f"Not certified, for no rows were given: under the new model {where}.{was} Pass the rows, "
-        "refit(coreset, model, data), to measure KL and k̂."
+        "refit(coreset, model, data) or --data on the command line, to measure KL and k̂."
     )

@@ -176,7 +176,11 @@ def join(tables: Sequence[Table], names: Sequence[str] | None = None) -> Table:
 
 
 def table_difference(first: Any, second: Any) -> str | None:
-    """What keeps the rows of two tables from standing below each other, in words."""
+    """What keeps the rows of two tables from standing below each other, in words: the column by
+    its name where columns have names."""
+    names = first.column_names, second.column_names
+    if all(names) and len(names[0]) != len(names[1]):
+        return names_difference(*names)
     shapes = [
         {name: values.shape[1:] for name, values in table.template.fields.items()}
         for table in (first, second)
@@ -185,7 +189,6 @@ def table_difference(first: Any, second: Any) -> str | None:
         ours, theirs = (written_shape(shape.get(name)) for shape in shapes)
         if ours != theirs:
             return f"the field {name!r} is {ours} in one and {theirs} in the other"
-    names = first.column_names, second.column_names
     return names_difference(*names) if all(names) else None
 
 
