@@ -56,6 +56,7 @@ class ParquetSource:
     sequential: bool = False
     scattered: bool = False
     _metadata: dict[int, Any] = field(default_factory=dict[int, Any], repr=False, compare=False)
+    _packed: dict[Any, int] = field(default_factory=dict[Any, int], repr=False, compare=False)
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -238,16 +239,19 @@ class ParquetSource:
         return [name for name in self._columns if name not in piece.constants]
 
     def _bytes(self, position: int, groups: tuple[int, ...]) -> int:
-        """Compressed bytes of the columns' chunks."""
-        metadata, names = self._metadata.get(position), set(self._stored(self.pieces[position]))
+        """Compressed bytes of the columns' chunks; of many small row groups they take as long to
+        add up as to read, so that is done once."""
+        metadata, known = self._metadata.get(position), (position, groups)
         if metadata is None:
             return 0
-        total = 0
-        for group in groups:
-            described = metadata.row_group(group)
-            columns = map(described.column, range(described.num_columns))
-            total += sum(c.total_compressed_size for c in columns if c.path_in_schema in names)
-        return total
+        if known not in self._packed:
+            names, total = set(self._stored(self.pieces[position])), 0
+            for group in groups:
+                described = metadata.row_group(group)
+                columns = map(described.column, range(described.num_columns))
+                total += sum(c.total_compressed_size for c in columns if c.path_in_schema in names)
+            self._packed[known] = total
+        return self._packed[known]
 
     def _opened(self, position: int) -> AbstractContextManager[Any]:
         file = self.pieces[position].file
@@ -275,7 +279,7 @@ class ParquetSource:
         return Block(fields, None if self.roles.counts is None else others[self.roles.counts])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_metadata": {}}
+        return {**self.__dict__, "_metadata": {}, "_packed": {}}
 
     def __repr__(self) -> str:
         return f"{len(self.pieces):,} Parquet files, {len(self.roles.features)} features"
