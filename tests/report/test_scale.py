@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corebayes.report.svg import AxisScale, number, spanning
+from corebayes.report.svg import AxisScale, number, spanning, with_powers
 
 
 def test_ends_go_to_ends_and_the_middle_between():
@@ -58,6 +58,8 @@ def test_numbers_are_as_people_write_them():
         *("29,962", "0.01235", "−1.5", "0", "1,000,000", "2.5×10⁻⁷", "−3×10¹²", "100"),
         *("1×10⁻⁴", "inf"),
     ]
+    assert with_powers("Normal(0, 2.5e+07)") == "Normal(0, 2.5×10⁷)"
+    assert with_powers("StudentT(3, -4e-05, 1)") == "StudentT(3, -4×10⁻⁵, 1)"
     assert number(0.0144, 2) == "0.014" and number(1234.5, 2) == "1,234"
 
 

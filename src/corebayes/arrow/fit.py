@@ -206,6 +206,7 @@ def _raised(
     shortest if all do: the spread of its end may be a way out."""
     share, best = _first_share(fitting, fitted, gaussian, sums_at), fitted
     for _ in range(20):
+        check_time()
         candidate = fitting.between(fitted.gaussian, gaussian, share)
         with np.errstate(all="ignore"):
             best = fitting.at(candidate, sums_at(candidate))
@@ -306,8 +307,10 @@ def _solve(gaussian: ArrowGaussian, total: ArrowSums, learned: slice) -> tuple[A
     """
     pulled = total.wide - np.einsum("gqp,gq->p", gaussian.slopes, total.own)
     wide: Array = gaussian.factor @ (gaussian.factor.T @ pulled)
-    short = np.clip(wide[learned], -LONGEST, LONGEST) - wide[learned]
-    if short.any():
+    furthest = float(np.max(np.abs(wide[learned]), initial=0.0))
+    if furthest > LONGEST:
+        # All by the same share: constants that go together would leave the way up one by one.
+        short = (LONGEST / furthest - 1.0) * wide[learned]
         covariance: Array = gaussian.factor @ gaussian.factor[learned].T
         wide = wide + covariance @ np.linalg.solve(covariance[learned], short)
     whitened = np.einsum("gij,gj->gi", gaussian.inverse_root, total.own)

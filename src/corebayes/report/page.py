@@ -15,7 +15,7 @@ from corebayes.report import sections, svg
 from corebayes.report.cost import duration
 from corebayes.report.findings import Findings, MeasuredOnRows
 from corebayes.report.html import Markup, document, element, figure, section, table
-from corebayes.report.svg import number, spanning
+from corebayes.report.svg import number, spanning, with_powers
 from corebayes.version import __version__
 
 NO_ROWS = (
@@ -145,7 +145,7 @@ def model_section(coreset: Coreset) -> Markup:
     if priors is None:
         return Markup("")
     first, *_ = str(statement_of(model, coreset.provenance.get("target_name"))).splitlines()
-    rows = shortened(priors())
+    rows = [(name, with_powers(prior), source) for name, prior, source in shortened(priors())]
     return section(
         "model",
         "Model and priors",

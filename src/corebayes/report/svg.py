@@ -6,6 +6,7 @@ Colours are classes of the page's style sheet, so that one drawing serves light,
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from corebayes.report.html import escape
 from corebayes.types import Array
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+EXPONENT = re.compile(r"(?<=\d)e([+-]\d+)")
 # Pixels of a character of a tick's label, and between two labels.
 CHARACTER, GAP = 6.6, 8.0
 
@@ -29,6 +31,11 @@ def number(value: float, digits: int = 4) -> str:
         share, exponent = f"{value:.{digits - 1}e}".split("e")
         return f"{_shortest(share)}×10{str(int(exponent)).translate(SUPERSCRIPTS)}"
     return _shortest(f"{value:,.{max(digits - 1 - power, 0)}f}")
+
+
+def with_powers(text: str) -> str:
+    """Words with numbers in them: 2.5×10⁷ where they have 2.5e+07."""
+    return EXPONENT.sub(lambda e: f"×10{str(int(e[1])).translate(SUPERSCRIPTS)}", text)
 
 
 def _shortest(text: str) -> str:
