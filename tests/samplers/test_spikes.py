@@ -196,7 +196,7 @@ def test_no_certificate_of_what_is_no_distribution() -> None:
     data = two_clusters(600, 7)
     found = cb.certify(mixture_coreset(data, shared=False), data, tol=100.0)
     assert not found.certified
-    assert found.fault == "coreset"
+    assert found.fault == "model"
     assert found.reverse_kl is None
     assert "as theta[" in found.verdict
     assert "of weight 8.96" in found.verdict
@@ -239,3 +239,13 @@ def test_corrected_draws_of_a_coreset_that_is_no_distribution() -> None:
     assert values[:, 2:].min() > -1.0
     np.testing.assert_allclose(np.exp(values[:, 2:]).mean(axis=0), 1.0, atol=0.15)
     np.testing.assert_allclose(np.abs(values[:, :2]).mean(axis=0), 2.5, atol=0.2)
+
+
+@pytest.mark.slow
+def test_a_build_to_a_tolerance_ends_where_no_number_of_rows_is_certified() -> None:
+    data = two_clusters(1000, 9)
+    with pytest.warns(Warning) as told:
+        coreset = cb.build(mixture(shared=False), data, tol=0.01, seed=1, progress=False)
+    assert coreset.size < 100
+    assert "no posterior under this model" in coreset.reason
+    assert any("tol=0.01 was not reached" in str(one.message) for one in told)

@@ -233,8 +233,8 @@ class Run:
                 seconds = self._record(info)
                 self.limit.has_answer()
                 show(self.size, info.kl, self.problem.rows_scanned / seconds)
-                if tolerance.holds(self, info, last=info.done is not None):
-                    return tolerance.reason(self.size, self._noun)
+                if (end := tolerance.end(self, info, self._noun)) is not None:
+                    return end
                 if info.done is not None:
                     return info.done + self._beside
                 if self.limit.is_over():

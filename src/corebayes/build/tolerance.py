@@ -23,6 +23,8 @@ DRAWS, SPARE = 4000, 5.0
 # A certificate is asked for where what is foreseen of it is at most this share of the tolerance,
 # which leaves it room; of the last coreset, which no other follows, at most so many times.
 PROMISING, LAST = 0.6, 100.0
+# Coresets without a posterior after which more rows are no help: their weights go on to be large.
+MOST_IMPROPER = 2
 
 
 class Underway(Protocol):
@@ -46,6 +48,18 @@ class Tolerance:
     tol: float | None
     next_size: int = 1
     reached: bool = False
+    num_improper: int = 0
+    """Certificates that were withheld since there is no posterior of the weighted rows."""
+
+    def end(self, run: Underway, info: Info, noun: str) -> str | None:
+        """Why to stop after a step: it holds, or no number of rows will be certified."""
+        if self.holds(run, info, last=info.done is not None):
+            kl = f"KL(π_w ‖ π) ≤ {self.tol:g}"
+            measured = f"measured {kl} around the modes that were found" if self.limited else ""
+            return f"{measured or f'certified {kl}'}, twice, with {run.size} {noun}"
+        if self.num_improper >= MOST_IMPROPER:
+            return "few rows of large weight have no posterior under this model; see certify"
+        return None
 
     def holds(self, run: Underway, info: Info, *, last: bool = False) -> bool:
         """Whether two certificates, each on fresh draws, say so; the `last` step is always asked,
@@ -59,6 +73,7 @@ class Tolerance:
         if not self._may_pass(run, LAST if last else PROMISING):
             return False
         first = self._measured(run)
+        self.num_improper += first.fault == "model"
         second = self._measured(run) if self._passes(first) else first
         both = self._passes(first) and self._passes(second)
         self.reached = both and (last or room([first, second], self.tol))
@@ -79,14 +94,6 @@ class Tolerance:
             + ", or take a larger tol",
             ToleranceWarning,
         )
-
-    def reason(self, size: int, noun: str) -> str:
-        if self.limited:
-            return (
-                f"measured KL(π_w ‖ π) ≤ {self.tol:g} around the modes that were found, twice, "
-                f"with {size} {noun}"
-            )
-        return f"certified KL(π_w ‖ π) ≤ {self.tol:g}, twice, with {size} {noun}"
 
     def _may_pass(self, run: Underway, times: float) -> bool:
         """Whether chains are worth while, which of a mixed model take longest where they fail."""

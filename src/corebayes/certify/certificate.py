@@ -44,7 +44,8 @@ class Certificate:
     certified: bool
     """Whether KL(π_w ‖ π) plus two standard errors is at most `tol`."""
     fault: str | None = None
-    """What stood in the way of a certificate: "coreset", "draws" or "search"."""
+    """What stood in the way of a certificate: "coreset", "draws", "search", or "model", under which
+    weighted rows have no posterior, however many there are."""
     verdict: str
     marginals: Marginals | None = None
     """Of models whose rows touch few parameters: what changes about single parameters, and about

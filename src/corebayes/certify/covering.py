@@ -107,7 +107,7 @@ def several_modes(rng: Rng, coreset: Coreset, rows: Rows) -> Sources:
     number = len(found.ours) + len(found.lost)
     if found.spike is not None:
         words = _spike_words(coreset, rows, found.ours[0], found.spike)
-        return Sources(None, number, words, fault="coreset")
+        return Sources(None, number, words, fault="model")
     particles = None if found.annealed is None else found.annealed.particles
     covered = cover(rng, posterior, found.ours, particles)
     if covered is not None and found.annealed is not None:
