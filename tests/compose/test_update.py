@@ -208,7 +208,8 @@ def test_a_sum_goes_on_from_what_was_certified(first):
 def test_a_posterior_that_moved_far_is_not_vouched_for():
     coreset = cb.build(LINE, _line(0), size=4, seed=0)
     coreset = cb.with_certificate(coreset, cb.certify(coreset, _line(0)))
-    turned = cb.update(coreset, _line(1, slope=2.0), certify=True)
+    with pytest.warns(UserWarning, match="the posterior moved by .* standard deviations"):
+        turned = cb.update(coreset, _line(1, slope=2.0), certify=True)
     assert turned.provenance["steps"][-1]["moved"] > 3
     verdict = cb.certify(turned, tol=10.0)
     assert not verdict.certified and "standard deviations" in verdict.verdict

@@ -167,6 +167,9 @@ def test_a_coreset_finds_its_columns_again():
         ("wins ~ offset(poly(t, 2))", r"poly\(\) is a term of its own"),
         ("wins ~ offset(1)", "1 has no column in it"),
         ("wins ~ 0 + offset(t)", "the formula makes no columns"),
+        ("wins ~ x + wins", "the formula has 'wins' on both sides"),
+        ("late[yes] ~ x:late", "the formula has 'late' on both sides"),
+        ("log(t) ~ (1 | t)", "the formula has 't' on both sides"),
         ("wins ~ offset(__import__('os'))", "no function '__import__'"),
     ],
 )

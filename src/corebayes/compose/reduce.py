@@ -31,13 +31,14 @@ from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
 from corebayes.build.wide_draws import is_seen_at_draws, seen_at_draws
 from corebayes.certify.measure import measure
-from corebayes.certify.steps import Step, certified_step, moved, passed_steps
+from corebayes.certify.steps import FAR_MOVED, Step, certified_step, moved, passed_steps
 from corebayes.compose.asked import Reduction
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import AnnealedSparseVI, Construction, default_construction
 from corebayes.coreset import Coreset
 from corebayes.coreset.sources import stored_sources
 from corebayes.data.joined import joined_fingerprint
+from corebayes.data.warn import warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
@@ -231,6 +232,8 @@ def _composed(
         moved=_furthest(union, built),
         followed=all(one.reserve is not None and one.missed for one in union.coresets),
     )
+    if union.new is not None and not is_structured(union.model):
+        _warn_if_far(step)
     if asked.certify:
         step = _certified(step, built, reserve, data, asked)
     steps, first = list[Step](), 0
@@ -260,6 +263,17 @@ def _composed(
         provenance=provenance,
         reserve=None if reserve is None else union.renumbered(reserve),
     )
+
+
+def _warn_if_far(step: Step) -> None:
+    """For updates, which may go on and on one way; not of scales of groups, whose fits say little
+    of how far they went."""
+    if step.moved is not None and step.moved > FAR_MOVED:
+        warn(
+            f"with {step.names[0]} the posterior moved by {step.moved:.1f} of its "
+            "standard deviations, to where what stands for the rows before was never measured: "
+            "certify the coreset with all rows, or build it from them"
+        )
 
 
 def _furthest(union: Union, built: Coreset) -> float | None:

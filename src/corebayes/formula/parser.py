@@ -22,7 +22,7 @@ from corebayes.formula.expressions import WordReader
 from corebayes.formula.functions import check, check_number
 from corebayes.formula.left import read_left
 from corebayes.formula.tokens import Token, shorten
-from corebayes.formula.tree import MAX_TEXT, Binary, Column, Node, columns_of, show
+from corebayes.formula.tree import MAX_TEXT, Binary, Column, Literal, Node, columns_of, show
 
 MAX_TERMS, MAX_FACTORS = 10_000, 8
 
@@ -85,7 +85,20 @@ def parse(text: str, names: tuple[str, ...], ignore: str | None = None) -> Formu
         terms = reader.right_side()
     if reader.offsets:
         beside["offset"] = functools.reduce(lambda a, b: Binary("+", a, b), reader.offsets)
-    return Formula(target, ordered(terms), reader.groups, beside)
+    found = Formula(target, ordered(terms), reader.groups, beside)
+    _check_sides(found)
+    return found
+
+
+def _check_sides(found: Formula) -> None:
+    """What is explained does not explain itself; the difference of two columns may go with one."""
+    target = columns_of(found.target)
+    right = found._replace(target=Literal(0), beside={}).columns
+    if len(target) == 1 and target[0] in right:
+        raise ValueError(
+            f"the formula has {target[0]!r} on both sides: leave it out of the terms and groups on "
+            "the right"
+        )
 
 
 def ordered(terms: Terms) -> list[Term]:
