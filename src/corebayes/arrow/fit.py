@@ -182,7 +182,13 @@ def fit(
     """
     fitted = highest = fitting.at(start, sums_at(start))
     for _ in range(max_steps):
-        gaussian, decrement = fitting.step(fitted)
+        try:
+            gaussian, decrement = fitting.step(fitted)
+        except FloatingPointError:
+            if not highest.gaussian.factor.any():
+                raise
+            # Far up a spike, as of one heavy row, numbers end.
+            break
         settled = abs(decrement) <= tolerance * fitting.layout.dim
         if settled and fitted.gaussian.factor.any():
             return fitted

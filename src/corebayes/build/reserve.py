@@ -111,7 +111,9 @@ def with_reserve(
     try:
         with finer.recorded(folder, [size]), run.problem.data.stage("reserve"):
             wide = seen_widely(problem, coreset.points, CHEAP if asked is None else AFFORDABLE)
-            points = _found(finer, run.rest, coreset.points, size, wide, seen)
+            points = _found(
+                finer, run.rest, coreset.points, size, wide, seen, is_default=asked is None
+            )
             missed = None if points is None or wide is None else missed_by(points, wide)
     except BaseException as error:
         # The coreset itself is there, and nobody waits for what is beside it.
@@ -151,9 +153,11 @@ def _found(
     size: int,
     wide: SeenTotal | None,
     seen: SeenTotal | None,
+    *,
+    is_default: bool,
 ) -> WeightedPoints | None:
-    """In one go of a GLM, and of others of few parameters, else by a construction; None where the
-    points are as fine."""
+    """In one go of a GLM, and of others of few parameters, else, if it was asked for, by a
+    construction; None where the points are as fine."""
     if is_plain(run.problem.model):
         # Beside rows that are kept whole the construction has seen the others, in fewer columns.
         known = seen if wide is None or rest is not None else wide
@@ -162,6 +166,8 @@ def _found(
     if known is not None or is_plain(run.problem.model):
         found, is_finer = in_one_go(run, rest, points, size, known)
         return found if is_finer else None
+    if is_default:
+        return None
     run.init(size, points)
     run.until(Tolerance(None), lambda *_: None)
     return run.points

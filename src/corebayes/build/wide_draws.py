@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from corebayes.build.missed import SeenTotal, is_plain, posterior_fit
 from corebayes.models.family import Family
 from corebayes.models.mixed import MixedRegression
@@ -20,6 +18,7 @@ from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import pulled_in
 from corebayes.samplers.posterior import Posterior
+from corebayes.scan.query import BadPotentialError
 from corebayes.tangent.default import SKEWED_DIM
 from corebayes.tangent.monte_carlo import MonteCarlo, MonteCarloSpace
 from corebayes.types import Gaussian, Model, Rng, WeightedPoints
@@ -66,5 +65,7 @@ def seen_at_draws(
     # A scale that is hardly known would be drawn where nothing is likely.
     draws = pulled_in(Posterior(model, points.rows, points.weights), wide, draws)
     space = MonteCarloSpace(model, draws, fit.mean)
-    total = MonteCarlo(num_draws=len(draws)).total(problem, space).element
-    return SeenTotal(space, total) if np.all(np.isfinite(total)) else None
+    try:
+        return SeenTotal(space, MonteCarlo(num_draws=len(draws)).total(problem, space).element)
+    except BadPotentialError:
+        return None
