@@ -28,7 +28,7 @@ READ = {
     "rows": lambda path: open_rows(path, target="y" if path.endswith(".parquet") else None).check(),
     "command": lambda path: read_rows(Path(path), Columns(target="y")),
     "formula": lambda path: read_rows(path, Columns(formula="y ~ x")),
-    "scaled formula": lambda path: read_rows(path, Columns(formula="y ~ scale(x) + center(y)")),
+    "scaled formula": lambda path: read_rows(path, Columns(formula="scale(y) ~ scale(x)")),
     "matrix": lambda path: open_rows(path).check(),
     "npz": lambda path: read_rows(Path(path), Columns()),
 }
