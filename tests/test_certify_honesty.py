@@ -141,12 +141,21 @@ class TestHonesty:
         assert stuck.reverse_kl is None and stuck.max_rhat > 1.05
         assert "(a walk) disagree" in stuck.verdict
 
-    @pytest.mark.parametrize("sampler", ["nuts", NUTS, 3])
+    @pytest.mark.parametrize("sampler", ["gibbs", NUTS, 3])
     def test_what_is_no_sampler_is_refused(self, sampler: Any) -> None:
         data = open_rows(np.zeros((4, 1)))
         coreset = weighted(GaussianMean().bind(data), data, [0], [4.0])
-        with pytest.raises(TypeError, match="sampler must be one such as NUTS"):
+        with pytest.raises((TypeError, ValueError), match=r"sampler must be .* such as NUTS"):
             certify(coreset, data, sampler=sampler)
+
+    @pytest.mark.parametrize("name", ["nuts", "independence"])
+    def test_a_sampler_is_named_as_in_sample(self, name: str) -> None:
+        model, data = logistic(num_rows=80)
+        coreset = near(model, data)
+        named, alone = certify(coreset, data, sampler=name), certify(coreset, data)
+        assert named.reverse_kl is not None and alone.reverse_kl is not None
+        apart = abs(named.reverse_kl.value - alone.reverse_kl.value)
+        assert apart < 4 * (named.reverse_kl.standard_error + alone.reverse_kl.standard_error)
 
     def test_laplace_draws_are_refused(self) -> None:
         model, data = logistic(num_rows=50)

@@ -19,9 +19,8 @@ from corebayes.coreset import Coreset, check_coreset
 from corebayes.coreset.files import describe_model, plain_json
 from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.chain import import_quietly
-from corebayes.samplers.draws import Draws, Sampler, is_sampler
-from corebayes.samplers.exact import Exact
-from corebayes.samplers.independence import Independence
+from corebayes.samplers.draws import Draws, Sampler
+from corebayes.samplers.named import insisted
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.parameters import safe_name, shown_names
 from corebayes.samplers.posterior import Posterior
@@ -67,7 +66,11 @@ def sample(
     for name, value, least in (("draws", draws, 4), ("chains", chains, 1), ("tune", tune, 50)):
         checked_whole(name, value, least)
     checked_seed(seed)
-    chosen = _chosen_sampler(sampler, chains, tune)
+    chosen = (
+        Automatic(chains=chains, num_tune=tune)
+        if sampler is None
+        else insisted(sampler, chains, tune)
+    )
     posterior = Posterior.of(coreset)
     rng = np.random.default_rng(seed)
     with one_blas_thread():
@@ -97,24 +100,6 @@ def arviz_data(
         **(more or {}),
     }
     return assembled(groups, {**_provenance(coreset), **attributes})
-
-
-def _chosen_sampler(sampler: str | Sampler | None, chains: int, tune: int) -> Sampler:
-    if sampler is None:
-        return Automatic(chains=chains, num_tune=tune)
-    wanted = 'sampler must be "exact", "independence", "nuts" or one such as NUTS(), got '
-    if not isinstance(sampler, str):
-        if not is_sampler(sampler):
-            raise TypeError(f"{wanted}{sampler!r}")
-        return sampler
-    named: dict[str, Sampler] = {
-        "exact": Exact(),
-        "independence": Independence(chains=chains),
-        "nuts": NUTS(num_tune=tune, chains=chains),
-    }
-    if sampler not in named:
-        raise ValueError(f"{wanted}{sampler!r}")
-    return named[sampler]
 
 
 def _draw(

@@ -30,10 +30,11 @@ from corebayes.models.touching import is_touching
 from corebayes.rows import Rows
 from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.convergence import max_rhat
-from corebayes.samplers.draws import Draws, Sampler, is_sampler
+from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.group_by_group import group_by_group
 from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.named import insisted
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 from corebayes.scan.inline import one_blas_thread
@@ -64,7 +65,7 @@ def certify(
     draws: int = 4000,
     seed: int = 1,
     tol: float = 0.02,
-    sampler: Sampler | None = None,
+    sampler: str | Sampler | None = None,
     memory: str | int | None = None,
     executor: Executor | None = None,
     target: str | None = None,
@@ -82,20 +83,21 @@ def certify(
     spare, which happens to one above `tol` in 40 cases at most; at 0.02 no probability is off by
     more than 0.1. For conjugate models KL is exact, and zero where the coreset is all rows. For
     others draws are added until the verdict is clear, `draws` at most: weighted draws of a mixture
-    around the modes of π_w and π where one covers π_w, four NUTS chains otherwise. A `sampler` of
-    one's own must draw from π_w itself; unless it says that its draws are independent, errors have
-    their autocorrelation and its chains must agree. No number is given when the chains disagree,
-    draws diverge, or the ratios have heavy tails (k̂ > 0.7) or few effective draws: the verdict
-    says whether draws or coreset are at fault. Of a model that is not log-concave the modes are
-    searched for by annealing, up to 40 parameters: beyond, below 0.001 nats, and where a rare value
-    of a row matters at no place that was looked at, the distance around the modes that were found
-    is given, and nothing is certified. Nor is π_w where it is no distribution: a mixture with a
-    scale for every component rises without end as one of them goes to zero at a row of large
-    weight. `correct` draws from π all the same. Modes and spikes that a `sampler` of one's own does
-    not visit are not looked for.
+    around the modes of π_w and π where one covers π_w, four NUTS chains otherwise. A `sampler`, by
+    its name as in `sample` or one's own, must draw from π_w itself; unless it says that its draws
+    are independent, errors have their autocorrelation and its chains must agree. No number is given
+    when the chains disagree, draws diverge, or the ratios have heavy tails (k̂ > 0.7) or few
+    effective draws: the verdict says whether draws or coreset are at fault. Of a model that is not
+    log-concave the modes are searched for by annealing, up to 40 parameters: beyond, below 0.001
+    nats, and where a rare value of a row matters at no place that was looked at, the distance
+    around the modes that were found is given, and nothing is certified. Nor is π_w where it is no
+    distribution: a mixture with a scale for every component rises without end as one of them goes
+    to zero at a row of large weight. `correct` draws from π all the same. Modes and spikes that a
+    `sampler` of one's own does not visit are not looked for.
     Cost: N potentials for each draw, and a few passes of N·d² flops unless 100 draws will do.
     """
     _check_arguments(draws, tol, seed, sampler)
+    own = None if sampler is None else insisted(sampler)
     check_coreset(coreset)
     if data is None:
         return certificate_of_steps(coreset, tol)
@@ -115,7 +117,7 @@ def certify(
         # Before anything is read.
         rows.with_sampling()
     check_same_data(of_rows, rows)
-    return measure(coreset, rows, draws=draws, seed=seed, tol=tol, sampler=sampler)
+    return measure(coreset, rows, draws=draws, seed=seed, tol=tol, sampler=own)
 
 
 def measure(
@@ -324,12 +326,10 @@ def _draw(rng: Rng, coreset: Coreset, num_draws: int, sampler: Sampler) -> Draws
     return sampler.draw(rng, posterior, thin * each * sampler.chains).diagnosed().thinned(thin)
 
 
-def _check_arguments(draws: int, tol: float, seed: int, sampler: Sampler | None) -> None:
+def _check_arguments(draws: int, tol: float, seed: int, sampler: str | Sampler | None) -> None:
     checked_whole("draws", draws, 100)
     checked_positive("tol", tol)
     checked_seed(seed)
-    if sampler is not None and not is_sampler(sampler):
-        raise TypeError(f"sampler must be one such as NUTS(), or left out, got {sampler!r}")
     if isinstance(sampler, Laplace):
         raise ValueError(
             "Laplace() draws from an approximation of π_w, which would certify the approximation; "
