@@ -16,7 +16,7 @@ DRAWS, TUNE, CHAINS = 600, 400, 2
 def bambi_posterior(
     formula: Any, frame: Any = None, *, middle: float | None = None, **options: Any
 ) -> dict[str, np.ndarray]:
-    """All rows by Bambi; a model in the place of a formula is taken as it is.
+    """All rows by Bambi; a model instead of a formula is taken as it is.
 
     With a `middle` the priors are rstanarm's, which are corebayes' defaults, in place of Bambi's
     own (of 0 and 1 these are narrower): N(0, 2.5 / sd(x)), and N(middle, 2.5) for the intercept at

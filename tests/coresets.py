@@ -10,7 +10,7 @@ import numpy as np
 
 from corebayes.coreset import Coreset
 from corebayes.diagnostics import gaussian_kl
-from corebayes.models import GaussianMean, LinearRegression, LogisticRegression, Normal
+from corebayes.models import CustomModel, GaussianMean, LinearRegression, LogisticRegression, Normal
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
 from corebayes.samplers.draws import Draws
@@ -66,6 +66,19 @@ def logistic(num_rows: int = 200, dim: int = 3, seed: int = 0) -> tuple[Model, D
     y = coins(rng, X @ np.linspace(-1.0, 2.0, dim))
     data = open_rows((X, y.astype(float)))
     return LogisticRegression(prior=Normal()).bind(data), data
+
+
+def mixture(shares: Any, means: Any, sds: Any, num_rows: int = 4) -> tuple[Any, Any]:
+    """Rows that share out the log density of a mixture evenly, under a wide prior."""
+    shares, means, sds = (np.asarray(values, dtype=float) for values in (shares, means, sds))
+
+    def log_likelihood(draws: Array, block: Any) -> Array:
+        parts = np.log(shares / sds) - 0.5 * np.square((draws - means) / sds)
+        return np.logaddexp.reduce(parts, axis=1) / num_rows + 0.0 * block.X
+
+    data = open_rows(np.zeros((num_rows, 1)))
+    model = CustomModel(log_likelihood, lambda draws: -0.5 * np.square(draws[:, 0] / 60.0), 1)
+    return model.bind(data), data
 
 
 def near(

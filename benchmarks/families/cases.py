@@ -202,7 +202,7 @@ def rows_of(case: Case) -> tuple[Any, tuple[str, ...], Rows]:
     frame = case.frame().reset_index(drop=True)
     design = formulaic.model_matrix(case.right, frame)
     if case.family in ("cumulative", "ordinal-probit"):
-        # Cutpoints are in the place of an intercept.
+        # Cutpoints replace the intercept.
         design = design.drop(columns=["Intercept"])
     target = re.sub(r"\w+\((\w+),.*\)", r"\1", case.left)
     beside = frame[case.beside].to_numpy(dtype=float) if case.beside else None

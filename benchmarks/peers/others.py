@@ -11,7 +11,7 @@ import corebayes as cb
 from corebayes.samplers.laplace import full_posterior
 
 TUNE = 300
-# Every chain is tuned anew, so there is one where draws are expensive, as for NumPyro.
+# Every chain is tuned from the start, so there is one where draws are expensive, as for NumPyro.
 FEW_ROWS, MANY_CHAINS, DRAWS = 20_000, 4, 2000
 BATCH, STEP, CHECKED = 1000, 0.2, 2000
 

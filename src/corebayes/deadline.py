@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-# A step that is under way when `max_time` ends may take until so many times that; then it is given
-# up, and the state before it is the answer. Where there is no answer yet it may take until so many
-# seconds more.
+# A step that is under way when `max_time` ends may go on until 1.15 times `max_time`; then it is
+# abandoned, and the state before it is the answer. Before there is an answer the run may go on for
+# at least 2 seconds more.
 OVERTIME, FIRST_SECONDS = 1.15, 2.0
 
 

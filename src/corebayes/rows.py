@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from corebayes.arguments import check_choices
-from corebayes.data.arrays import no_rows, row_bytes, row_numbers
+from corebayes.data.arrays import no_rows, row_numbers
 from corebayes.data.checks import Checking, FoundValues, conclude
 from corebayes.data.distinct import count_duplicates
 from corebayes.data.entry import open_table, refuse
@@ -68,17 +68,12 @@ class Rows:
     ) -> None:
         self._behind = _Behind(table, on_bad)
         self.meter = Meter()
-        self.log: PassLog | None = None
-        """Remembers the answers of passes; None to forget them."""
+        self.log: PassLog | None = None  # remembers the answers of passes
         self._set(executor, memory)
         if not table.scattered:
             most = KEPT_BYTES if self.budget is None else self.budget.kept_bytes(KEPT_BYTES)
-            nothing = Points(no_rows(), table.template)
-            size = min(table.num_rows, RESERVE_ROWS, most // (2 * row_bytes(table.template)))
-            # The same rows for every seed, executor and layout.
-            reserve = random_rows(np.random.default_rng(table.num_rows), table.num_rows, size)
-            self._behind.kept = Kept(nothing, most, reserve)
-            self.want(np.concatenate([np.arange(min(FIRST_ROWS, table.num_rows)), reserve]))
+            kept = self._behind.kept = Kept.of(table, RESERVE_ROWS, most)
+            self.want(np.concatenate([np.arange(min(FIRST_ROWS, table.num_rows)), kept.reserve]))
 
     def _set(self, executor: Executor | None, memory: Any) -> None:
         self.budget = as_budget(memory)
@@ -87,8 +82,7 @@ class Rows:
             self.executor = Inline(threads=self.budget.num_threads(self._table))
 
     def using(self, *, executor: Executor | None = None, memory: Any = None) -> Rows:
-        """The same rows for one run, which may have an executor, budget, journal and deadline of
-        its own. What it reads is counted here as well."""
+        """The same rows for one run of its own executor, budget and journal, counted here too."""
         other = copy.copy(self)
         other.meter = Meter(parent=self.meter)
         if executor is not None or memory is not None:
@@ -110,7 +104,13 @@ class Rows:
     @property
     def flat(self) -> Rows:
         """The rows of units one by one."""
-        return Rows(cast(Any, self._table).flat, executor=self.executor, memory=self.budget)
+        return self.showing(cast(Any, self._table).flat)
+
+    def showing(self, table: Table) -> Rows:
+        """The same rows as another table shows them; what is read there is counted here as well."""
+        other = Rows(table, executor=self.executor, memory=self.budget)
+        other.meter, other.log = Meter(parent=self.meter), self.log
+        return other
 
     @property
     def _table(self) -> Table:
@@ -157,8 +157,7 @@ class Rows:
     def want(self, numbers: Indices) -> None:
         """These rows will be taken: if the first pass is still to come it picks them up."""
         if not self._behind.checked and not self._table.scattered:
-            both = np.sort(np.concatenate([self._behind.wanted, numbers]))
-            self._behind.wanted = both[np.diff(both, prepend=-1) > 0]
+            self._behind.wanted = np.union1d(self._behind.wanted, numbers)
 
     def check(self, question: RowCheck | None = None) -> Rows:
         """Look at every value, and ask a model's question, unless that was done: one pass."""
@@ -245,13 +244,13 @@ class Rows:
     def num_at_hand(self) -> int:
         """How many random rows can be looked at without reading all."""
         kept = self._behind.kept
-        return self.num_rows if kept is None or kept.reserve is None else kept.reserve.size
+        return self.num_rows if kept is None else kept.reserve.size
 
     def some(self, rng: np.random.Generator, size: int) -> Indices:
         """`size` different row numbers at random, sorted: of those that are kept if that is
         enough, so that taking them reads nothing."""
         kept = self._behind.kept
-        if kept is None or kept.reserve is None or size > self.num_at_hand:
+        if kept is None or size > kept.reserve.size:
             return random_rows(rng, self.num_rows, size)
         return kept.reserve[random_rows(rng, kept.reserve.size, size)]
 
@@ -326,6 +325,7 @@ def open_rows(
             raise ValueError("on_bad goes with the opening of the rows, which are open already")
         return source.using(executor=executor, memory=memory)
     if isinstance(source, Rows):
+        memory, executor = memory or cast(Any, source.budget), executor or source.executor
         source = source.table
     elif isinstance(source, list):
         given = cast("list[Any]", source)

@@ -13,6 +13,7 @@ import corebayes as cb
 from corebayes.data.table import Tally
 from corebayes.deadline import OutOfTimeError, deadline_at
 from corebayes.scan.every_row import Counts
+from corebayes.scan.inline import Inline
 from tests.problems import coins
 
 SOURCE = Path(cb.__file__).parent
@@ -148,6 +149,29 @@ def test_an_opened_handle_serves_several_runs_and_each_counts_its_own(file, deco
     assert again.provenance["rows_decoded"] == before - NUM_ROWS
     with pytest.raises(ValueError, match="target='y' has no meaning for Rows"):
         cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, target="y", size=20)
+
+
+def test_what_another_model_reads_is_counted_and_has_the_budget(file, decoded, few_kept):
+    rows = cb.open(file, target="y", features=["a", "b", "c"], memory="1GB")
+    coreset = cb.build(
+        cb.LogisticRegression(prior=cb.Normal()),
+        rows,
+        size=20,
+        models=[cb.Variant(features=["a", "b"])],
+    )
+    assert coreset.provenance["rows_decoded"] == rows.meter.rows_decoded == decoded()
+    assert rows.showing(rows.table).budget == rows.budget
+
+
+def test_rows_that_are_opened_once_more_keep_budget_and_executor(arrays):
+    X, y = arrays
+    rows = cb.open((X, y), memory="1GB", executor=Inline(threads=1))
+    for again in (
+        cb.open(rows),
+        cb.open(rows, duplicates="count"),
+        cb.open(rows, unit=np.arange(NUM_ROWS) // 4),
+    ):
+        assert again.budget == rows.budget and again.executor == Inline(threads=1)
 
 
 def test_certify_takes_two_passes_and_refuses_targets_that_build_refuses(file, arrays, few_kept):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, getcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,9 +56,21 @@ def exact_logistic(eta: Decimal, y: Decimal) -> Decimal:
     return -(1 + (-y * eta).exp()).ln()
 
 
+@cache
+def _log(value: Decimal, digits: int) -> Decimal:
+    """Kept, since all targets share it."""
+    return value.ln()
+
+
+@cache
+def _exp(value: Decimal, digits: int) -> Decimal:
+    return value.exp()
+
+
 def exact_softplus(eta: Decimal, y: Decimal) -> Decimal:
-    rate = (1 + eta.exp()).ln()
-    return y * rate.ln() - rate
+    digits = getcontext().prec
+    rate = _log(1 + _exp(eta, digits), digits)
+    return y * _log(rate, digits) - rate
 
 
 def exact_exponential(eta: Decimal, y: Decimal) -> Decimal:
@@ -65,8 +78,8 @@ def exact_exponential(eta: Decimal, y: Decimal) -> Decimal:
 
 
 def exact_negative_binomial(eta: Decimal, y: Decimal) -> Decimal:
-    r = 1 / Decimal(DISPERSION)
-    return y * eta - (y + r) * (r + eta.exp()).ln() + (y + r) * r.ln() - y * r.ln()
+    r, digits = 1 / Decimal(DISPERSION), getcontext().prec
+    return y * eta - (y + r) * _log(r + _exp(eta, digits), digits) + r * _log(r, digits)
 
 
 def exact_student_t(eta: Decimal, y: Decimal) -> Decimal:

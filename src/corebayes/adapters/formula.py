@@ -22,19 +22,11 @@ from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, in_units
 from corebayes.formula.stored import design_from_data
 from corebayes.formula.tree import Binary, Column, Literal
-from corebayes.models import (
-    BinomialRegression,
-    GroupTerm,
-    HalfNormal,
-    LogisticRegression,
-    MixedRegression,
-    OrdinalRegression,
-)
+from corebayes.models import GroupTerm, HalfNormal, MixedRegression
 from corebayes.models.categories import CategoryRegression
 from corebayes.models.default_prior import LARGEST, SMALLEST
 from corebayes.models.family import Family
 from corebayes.models.given_prior import Given
-from corebayes.models.labels import LabelRegression
 from corebayes.models.scale_prior import ScalePrior
 from corebayes.rows import Rows
 from corebayes.types import Array
@@ -45,8 +37,6 @@ WRITTEN = {
     "trials": ("trials", "p(), prop() or cbind()"),
     "event": ("censored rows", "censored() or Surv()"),
 }
-# Families whose targets are yes and no.
-LABELS = (LabelRegression, BinomialRegression)
 # Rows whose spread says how wide the default prior of a standard deviation is.
 SPREAD_ROWS = 10_000
 
@@ -126,9 +116,9 @@ def mixed(
     """The family with the group terms of the rows' design; the family alone if nothing is mixed."""
     design = design_from_data(rows.design)
     family = _with_columns(family, design)
-    # Cutpoints are the intercepts.
-    apart = [name for name in ("Intercept",) if isinstance(family, OrdinalRegression)]
-    apart = [*design.slope_names, *(name for name in apart if name in design.fixed_names)]
+    apart = list(design.slope_names)
+    if family.has_cutpoints and "Intercept" in design.fixed_names:
+        apart.append("Intercept")
     if group_sd is not None and not design.groups:
         raise ValueError("group_sd is for formulas with group terms such as (1 | g)")
     if not design.groups and learned is None and apart == list(design.slope_names):
@@ -169,9 +159,9 @@ def _with_columns(family: Family, design: Design) -> Family:
             "or take an ordinal or a categorical family"
         )
     _check_levels(family, design)
-    if "trials" in design.beside and isinstance(family, LogisticRegression):
+    if "trials" in design.beside and family.of_trials is not None:
         # `binomial` is of labels until there are trials.
-        family = BinomialRegression(prior=family.prior, intercept=family.intercept)
+        family = family.of_trials(prior=family.prior, intercept=family.intercept)
         kind = type(family).__name__
     taken = {one.name for one in fields(family)}
     for role in design.beside:
@@ -189,7 +179,7 @@ def _check_levels(family: Family, design: Design) -> None:
     late[yes]."""
     match design.target:
         case Binary("==", Column(name), Literal(level)):
-            of_labels = isinstance(family, LABELS) or hasattr(family, "categories")
+            of_labels = family.of_labels or hasattr(family, "categories")
             if not of_labels and "[" not in design.formula.partition("~")[0]:
                 raise ValueError(
                     f"{type(family).__name__} needs numbers, and {name!r} has two levels: take a "

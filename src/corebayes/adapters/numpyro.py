@@ -15,7 +15,6 @@ from typing import Any, cast
 import numpy as np
 
 from corebayes.adapters.adapted import RowField, as_rows, fields_of
-from corebayes.adapters.arguments import Arguments, candidates
 from corebayes.adapters.flat import refuse_improper
 from corebayes.adapters.jax_model import JaxModel, SiteTerms, float64, import_jax
 from corebayes.adapters.local import learn_structure
@@ -27,6 +26,7 @@ from corebayes.adapters.numpyro_trace import (
     log_probabilities,
     substitute_unconstrained,
 )
+from corebayes.adapters.row_arguments import Arguments, candidates
 from corebayes.adapters.rows_check import check_rows_alone
 from corebayes.adapters.stated import numpyro_rows, stated
 from corebayes.adapters.tracing import TRACING

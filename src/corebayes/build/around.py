@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from corebayes.checkpoint import points_digest
@@ -66,12 +66,7 @@ def around_pilot(
     method: Construction, around: Coreset, problem: Problem, size: int | None
 ) -> Construction:
     """The method in the tangent space at the pilot's posterior. Cost: a space of its rows."""
-    names = [entry.name for entry in fields(cast(Any, method))]
-    if "geometry" not in names or getattr(method, "geometry", None) is not None:
-        raise TypeError(
-            f"{type(method).__name__} cannot build around another posterior: it needs a tangent "
-            "space that is left to choose, as AnnealedSparseVI() and SparseVI() have"
-        )
+    method.check_open_geometry("build around another posterior")
     there = replace(problem, model=around.model)
     inner = default_geometry(there, size, exact_draws=True)
     geometry = pinned(inner, there, around.finest.points, points_digest(around))

@@ -12,7 +12,8 @@ import numpy as np
 
 from corebayes.adapters.local import bound_with_structure
 from corebayes.arguments import checked_positive, checked_seed
-from corebayes.build.arguments import (
+from corebayes.build.around import around_pilot, check_around, check_columns, with_priors_of
+from corebayes.build.asked import (
     check_can_start,
     check_enough_rows,
     check_method,
@@ -23,7 +24,6 @@ from corebayes.build.arguments import (
     checked_sizes,
     size_for_groups,
 )
-from corebayes.build.around import around_pilot, check_around, check_columns, with_priors_of
 from corebayes.build.columns import with_asked_columns
 from corebayes.build.groups import (
     all_rows,

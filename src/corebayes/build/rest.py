@@ -22,15 +22,13 @@ import numpy as np
 
 from corebayes.build.rare import rare_levels
 from corebayes.build.stand_ins import in_coreset
-from corebayes.constructions import AnnealedSparseVI, Construction, GroupedPursuit
+from corebayes.constructions import Construction
 from corebayes.data.narrowed import Narrowed, Narrowing
 from corebayes.models.fewer_columns import with_columns
 from corebayes.models.glm import GLM
 from corebayes.models.mixed import MixedRegression
 from corebayes.problem import Problem
-from corebayes.rows import Rows
 from corebayes.samplers.exact import is_conjugate
-from corebayes.scan.meter import Meter
 from corebayes.types import Indices, Points, WeightedPoints
 
 # The share of the coreset that kept rows may have; and one in so many of all rows, since what they
@@ -70,9 +68,7 @@ def rest_of(problem: Problem, method: Construction, size: int | None) -> Rest | 
     model: Any = problem.model
     if not isinstance(model, GLM | MixedRegression) or is_conjugate(model):
         return None
-    if not isinstance(method, AnnealedSparseVI | GroupedPursuit):
-        return None
-    if isinstance(method, AnnealedSparseVI) and method.geometry is not None:
+    if not method.may_see_fewer_rows:
         return None
     data = problem.data
     wanted = OPEN if size is None else int(OF_THE_SIZE * size)
@@ -87,9 +83,7 @@ def rest_of(problem: Problem, method: Construction, size: int | None) -> Rest | 
     apart = np.sort(np.concatenate([level.indices for level, _ in found]))
     columns = tuple(place for place in range(data.template.X.shape[1]) if place not in dropped)
     table: Any = Narrowed(table=data.table, narrowing=Narrowing(columns=columns), apart=apart)
-    rows = Rows(table, executor=data.executor, memory=data.budget)
-    rows.meter, rows.log = Meter(parent=data.meter), data.log
-    left = Problem(with_columns(model, columns), rows)
+    left = Problem(with_columns(model, columns), data.showing(table))
     return Rest(
         problem, reduce(WeightedPoints.append, (points for _, points in found)), apart, left
     )

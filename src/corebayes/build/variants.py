@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, cast
 
 from corebayes.constructions import AnnealedSparseVI, Construction, GroupedPursuit
 from corebayes.data.narrowed import Narrowed, Narrowing, narrowing
 from corebayes.problem import Problem
-from corebayes.rows import open_rows
 from corebayes.tangent.stacked import ModelView, Stacked
 from corebayes.types import Model
 
@@ -45,13 +44,9 @@ def serving(
         shown = narrowing(rows.template, rows.column_names, variant.features, variant.leave_out)
         theirs = rows
         if not shown.is_whole:
-            theirs = open_rows(Narrowed(table=rows.table, narrowing=shown), executor=rows.executor)
+            table: Any = Narrowed(table=rows.table, narrowing=shown)
+            theirs = rows.showing(table)
         own = (variant.model or model).bind(theirs)
         seen.append(ModelView(own, shown, Problem(own, theirs)))
-    names = [entry.name for entry in fields(cast(Any, method))]
-    if "geometry" not in names or getattr(method, "geometry", None) is not None:
-        raise TypeError(
-            f"{type(method).__name__} cannot serve several models: it needs a tangent space that "
-            "is left to choose, as AnnealedSparseVI() and SparseVI() have"
-        )
+    method.check_open_geometry("serve several models")
     return replace(cast(Any, method), geometry=Stacked(models=tuple(seen), size=size))

@@ -24,7 +24,7 @@ from corebayes.samplers.parts import Part
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.spikes import NEGLIGIBLE, Spike
 from corebayes.samplers.tempering import Annealed
-from corebayes.scan.heights import Heights
+from corebayes.scan.heights import log_posterior
 from corebayes.types import Gaussian, Rng
 
 # The modes of π_w around which π is fitted too, where the first look is not clear.
@@ -160,8 +160,7 @@ def _spike_words(coreset: Coreset, rows: Rows, mode: Mode, spike: Spike) -> str:
     """Cost: one pass of a dozen potentials a row."""
     model, way = coreset.model, spike.way
     places = np.vstack([way.stations, mode.fit.mean])
-    with np.errstate(all="ignore"):
-        full = rows.ask(Heights(model, places)) + model.log_prior(places)
+    full = log_posterior(rows.ask, model, places)
     of_all = way._replace(log_masses=full[:-1] + way.volumes)
     enough = full[-1] + log_volume(mode.fit) + 0.5 * model.dim * np.log(2.0 * np.pi)
     words = spike.words(model, coreset.indices, coreset.weights)

@@ -46,7 +46,8 @@ class Measured(NamedTuple):
     """KL(π_w ‖ π) is above this with probability 1 − level, and below `upper`."""
     upper: float
     pareto_k: float | None
-    """Zero at most where the tail cannot count; None without draws."""
+    """The shape k̂ of the tail of the ratios; at most zero where `tail_counts` says that no tail can
+    change the verdict. None without draws."""
     effective: float | None
     """How many draws of π these are worth."""
     trouble: str | None

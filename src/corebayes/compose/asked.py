@@ -9,8 +9,8 @@ from os import PathLike
 from typing import Any
 
 from corebayes.arguments import checked_positive, checked_seed, checked_whole
-from corebayes.build.arguments import check_method, checked_size
 from corebayes.build.around import check_around
+from corebayes.build.asked import check_method, checked_size
 from corebayes.build.reserve import RESERVE, usual_reserve
 from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction

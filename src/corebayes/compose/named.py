@@ -17,7 +17,7 @@ NUMBERED = re.compile(r"(source-\d+)?")
 def named_sources(coresets: Sequence[Coreset], names: Sequence[str] | None) -> tuple[Source, ...]:
     """All sources, in the order of the union. `names` are one for each coreset: of its one source,
     or what comes before the names of several ("site-3/monday"). Names that nobody gave are numbers,
-    and are numbered anew."""
+    and are numbered again."""
     if names is not None and len(names) != len(coresets):
         raise ValueError(f"{len(coresets)} coresets have {len(names)} names: give one for each")
     found: list[Source] = []

@@ -98,8 +98,8 @@ def refit(
         rows = as_built(coreset, data, memory=memory, executor=executor, **columns)
         check_same_data(coreset, rows)
         if not shown.is_whole:
-            table = Narrowed(table=rows.table, narrowing=shown)
-            rows = open_rows(table, memory=memory, executor=rows.executor)
+            table: Any = Narrowed(table=rows.table, narrowing=shown)
+            rows = rows.showing(table)
     changed = _changed(coreset, model, shown, rows)
     idata = sample(changed, draws=draws, chains=chains, tune=tune, seed=seed)
     distance = _distance(coreset, changed, shown)

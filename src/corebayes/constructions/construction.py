@@ -1,10 +1,11 @@
-"""What a construction is: hyperparameters with `init` and `step`; the loop is in build.py."""
+"""What a construction is: hyperparameters with `init` and `step`; the loop is in `build/run.py`."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from corebayes.arguments import check_fields
@@ -68,6 +69,20 @@ class Construction(ABC):
     @abstractmethod
     def step(self, rng: Rng, problem: Problem, state: Any) -> tuple[Any, Info]:
         """The next state."""
+
+    @property
+    def may_see_fewer_rows(self) -> bool:
+        """Whether rows of rare levels may be kept beside what it works on; see `build/rest.py`."""
+        return False
+
+    def check_open_geometry(self, purpose: str) -> None:
+        """An error unless it has a `geometry` that is left to choose."""
+        own: Any = self
+        if all(entry.name != "geometry" for entry in fields(own)) or own.geometry is not None:
+            raise TypeError(
+                f"{type(self).__name__} cannot {purpose}: it needs a tangent space that is left to "
+                "choose, as AnnealedSparseVI() and SparseVI() have"
+            )
 
     def init_from(
         self, rng: Rng, problem: Problem, size: int | None, points: WeightedPoints

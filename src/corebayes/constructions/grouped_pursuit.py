@@ -120,6 +120,10 @@ class GroupedPursuit(Construction):
 
     pool_rows: int | None = None
 
+    @property
+    def may_see_fewer_rows(self) -> bool:
+        return True
+
     def passes(self, size: int | None) -> tuple[float, float]:
         return (3.0, 3.0 + MOST_PASSES)
 

@@ -43,7 +43,7 @@ class Roles(NamedTuple):
 def choose_roles(
     names: tuple[str, ...], target: Any, features: Sequence[Any] | None, counts: Any
 ) -> Roles:
-    """What each column is for; `counts` that are no name are none of the columns."""
+    """What each column is for. `counts` may be the name of a column; an array of counts is none."""
     taken: dict[str, str] = {}
     if target is not None:
         find(target, names, "target")

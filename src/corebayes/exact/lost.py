@@ -16,7 +16,7 @@ from corebayes.models.structure import is_structured
 from corebayes.rows import Rows
 from corebayes.samplers.mode_search import Mode, distinct_modes, log_volume, shares_of_logs
 from corebayes.samplers.posterior import Posterior
-from corebayes.scan.heights import Heights
+from corebayes.scan.heights import log_posterior
 from corebayes.types import Rng
 
 # Modes of π_w from which those of π are climbed to.
@@ -78,7 +78,7 @@ def told_apart(coreset: Coreset, rows: Rows, found: Found) -> tuple[Found, bool]
     model, places = coreset.model, np.array([mode.fit.mean for mode in modes])
     with np.errstate(all="ignore"):
         ours = Posterior.of(coreset).finite_log_density(places)
-        full = rows.ask(Heights(model, places)) + model.log_prior(places)
+    full = log_posterior(rows.ask, model, places)
     volumes = np.array([log_volume(mode.fit) for mode in modes])
     have, want = (shares_of_logs(heights + volumes) for heights in (ours, full))
     sparse = (want > NEGLIGIBLE) & (have * MOST_SPARSE < want)

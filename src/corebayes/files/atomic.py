@@ -108,8 +108,8 @@ def _user() -> int:
 def _sync_folder(folder: Path) -> None:
     """Make the new name survive a power cut.
 
-    The file is complete and in place already, and not every system can sync a folder, so a
-    failure here is none of the write.
+    Not every system can sync a folder. The file is complete and in place by then, so an error
+    here is ignored.
     """
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

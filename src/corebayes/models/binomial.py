@@ -25,6 +25,7 @@ class BinomialRegression(Family):
     """
 
     command_line = {"binomial": {}}  # noqa: RUF012
+    of_labels = True
 
     trials: Column | None = field(default=None, repr=False)
 

@@ -147,6 +147,12 @@ class Family(Unbound, NormalPriorModel):
     """Whether ℓ depends on y − η alone; then targets are real numbers and can be learned."""
     measured = False
     """Whether targets are real numbers, and not labels or counts."""
+    of_labels = False
+    """Whether targets are yes and no."""
+    has_cutpoints = False
+    """Whether cutpoints are its intercepts, so that η has none."""
+    of_trials: ClassVar[Callable[..., Any] | None] = None
+    """What makes the family of successes of trials, where this one is of single ones."""
     stan_line: ClassVar[str | None] = None
     """The log density of row i in Stan, a function of y[i], eta[i] and the constants."""
 

@@ -16,6 +16,8 @@ from corebayes.types import Array, Block
 class LabelRegression(GLM):
     """Labels are 0 and 1, or −1 and 1, or bool; y = ±1 in the family's own form."""
 
+    of_labels = True
+
     def own_target(self, y: Array) -> Array:
         return signs(y)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from corebayes.models.binomial import BinomialRegression
 from corebayes.models.compiled import Kernel, exp, log1p_unit
 from corebayes.models.family import Row
 from corebayes.models.labels import LabelRegression
@@ -29,6 +30,7 @@ class LogisticRegression(LabelRegression):
     command_line = {"logistic": {}}  # noqa: RUF012
     also = ("bernoulli",)
     stan_line = "bernoulli_logit_lpmf(y[i] | eta[i])"
+    of_trials = BinomialRegression
 
     @property
     def kernel(self) -> Kernel | None:

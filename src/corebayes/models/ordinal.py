@@ -33,6 +33,7 @@ class OrdinalRegression(CategoryRegression):
 
     command_line = {"ordinal": {}, "ordinal-probit": {"link": "probit"}}  # noqa: RUF012
     also = ("cumulative",)
+    has_cutpoints = True
 
     link: Literal["logit", "probit"] = "logit"
 

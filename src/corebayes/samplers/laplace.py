@@ -103,10 +103,11 @@ def fit_or_units(posterior: Posterior, start: Array | None = None) -> Gaussian:
 
 
 def pulled_in(posterior: Posterior, fit: Gaussian, draws: Array) -> Array:
-    """Draws of the fit, those halfway to the mode, again and again, that lie where π_w is not.
+    """Draws of the fit; those at which π_w is negligible are moved halfway to the mode until it is
+    not, 60 times at most.
 
     A direction with next to no curvature at the mode makes the fit wide without bounds: draws
-    there would overflow, and say nothing of π_w. Cost: S·M potentials.
+    there would overflow, and say nothing of π_w. Cost: S·M potentials each time.
     """
     z = np.linalg.solve(fit.factor, (draws - fit.mean).T)
     squares = np.einsum("is,is->s", z, z)

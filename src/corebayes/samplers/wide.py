@@ -158,7 +158,7 @@ def _heights(model: Model, direction: Direction, at: Array, steps: Array) -> Arr
     along, rows, weights = direction.along, direction.rows, direction.weights
     if not isinstance(model, GLM):
         places = (at[:, None, :] + steps[:, None] * along).reshape(-1, at.shape[1])
-        heights = model.log_prior(places) + model.sum_potentials(places, rows, weights)
+        heights = Posterior(model, rows, weights).log_density(places)
         return heights.reshape(len(at), steps.size)
     # Along a line predictors are lines, and the log of a Gaussian prior is a parabola.
     design, prior = model.design(rows), model.gaussian_prior

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corebayes.data.arrays import concatenated, row_bytes
+from corebayes.data.arrays import concatenated, no_rows, row_bytes
+from corebayes.data.random_rows import random_rows
+from corebayes.data.table import Table
 from corebayes.types import Block, Indices, Points
 
 
@@ -18,8 +20,15 @@ class Kept:
 
     points: Points
     most_bytes: int
-    reserve: Indices | None = None
-    """Numbers of the random rows among them; None when single rows cost nothing to read."""
+    reserve: Indices
+    """Numbers of the random rows among them."""
+
+    @classmethod
+    def of(cls, table: Table, num_random: int, most_bytes: int) -> Kept:
+        """None yet, and which are to be kept: the same for every seed, executor and layout."""
+        size = min(table.num_rows, num_random, most_bytes // (2 * row_bytes(table.template)))
+        reserve = random_rows(np.random.default_rng(table.num_rows), table.num_rows, size)
+        return cls(Points(no_rows(), table.template), most_bytes, reserve)
 
     def holds(self, numbers: Indices) -> bool:
         return bool(np.all(self._here(numbers)))
@@ -60,6 +69,6 @@ class Kept:
 def joined(template: Block, pieces: tuple[Points, ...]) -> Points:
     """All the pieces as one."""
     if not pieces:
-        return Points(np.empty(0, dtype=np.int64), template)
+        return Points(no_rows(), template)
     rows = concatenated([piece.rows for piece in pieces])
     return Points(np.concatenate([piece.indices for piece in pieces]), rows)

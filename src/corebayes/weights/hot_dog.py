@@ -33,8 +33,11 @@ class HotDogState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class HotDoG(Optimiser):
-    """T steps of Hot DoG; the name's other half, to begin with chains that have settled, is up to
-    who samples (`CoresetMCMC`). Cost: T gradients."""
+    """T steps of Hot DoG. Cost: T gradients.
+
+    "Hot" is for a hot start: the chains have settled before the first step. `CoresetMCMC`, which
+    has the chains, sees to that.
+    """
 
     num_steps: int = 100
     first_step: float = 0.001

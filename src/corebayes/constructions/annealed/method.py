@@ -68,6 +68,10 @@ class AnnealedSparseVI(Construction):
     """Stop when what is left to fit, ½ ‖residual‖² in the tangent space, is at most this, or a
     hundred times this on the way to more than a hundred points."""
 
+    @property
+    def may_see_fewer_rows(self) -> bool:
+        return self.geometry is None
+
     def passes(self, size: int | None) -> tuple[float, float]:
         """Of a size that was asked for; an open one takes a few more each time it grows."""
         return (1.0, MOST_PASSES if size is not None else float("inf"))

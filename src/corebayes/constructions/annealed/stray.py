@@ -48,7 +48,7 @@ from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.resampling import MAX_PARETO_K
 from corebayes.samplers.spikes import find_spike
 from corebayes.samplers.tempering import Annealed
-from corebayes.scan.heights import Heights
+from corebayes.scan.heights import log_posterior
 from corebayes.types import Array, WeightedPoints
 
 AnyState = TypeVar("AnyState")
@@ -280,9 +280,9 @@ def _between(view: View, points: WeightedPoints, modes: list[Mode]) -> Between:
     # A place that was known roughly may lead to a mode that is there.
     lost = [mode for mode in lost if is_new(mode.fit.mean)]
     places = np.array([mode.fit.mean for mode in [*modes, *lost]])
-    full = problem.ask(Heights(model, places)) + model.log_prior(places)
+    full = log_posterior(problem.ask, model, places)
     with np.errstate(all="ignore"):
-        ours = model.sum_potentials(places, points.rows, points.weights) + model.log_prior(places)
+        ours = Posterior(model, points.rows, points.weights).log_density(places)
     volumes = np.array([log_volume(mode.fit) for mode in [*modes, *lost]])
     has = np.arange(len(places)) < len(modes)
     return Between(

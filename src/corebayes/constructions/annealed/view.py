@@ -30,7 +30,8 @@ POOL_ROWS_A_POINT = 3
 # Nats between the Gaussians of two spaces that see the same: a tenth of a standard deviation in one
 # direction changes ½ Var_w r by a few per cent.
 SAME = 5e-3
-# Row numbers of a subsample at most, 8 MB: memory must not grow with N, so then rather all rows.
+# The largest subsample for a total, 8 MB of row numbers, so that memory does not grow with N; where
+# more rows were wanted the total is of all rows.
 MOST_NUMBERS = 2**20
 
 
