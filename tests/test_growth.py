@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
+from corebayes.build import tolerance
 from corebayes.cli import app as cli
 from corebayes.scan.budget import MemoryBudgetError
 from corebayes.watch.logs import logger, write_lines
@@ -131,6 +132,19 @@ def test_a_method_costs_what_it_says(method):
         assert fewest <= coreset.provenance["passes"] <= most <= method.passes(None)[1]
 
 
+def test_a_tolerance_ends_where_its_passes_do(monkeypatch):
+    """Here after the first size, since no more than it and two certificates may be made."""
+    monkeypatch.setattr(tolerance, "CHEAP_ROWS", 0)
+    monkeypatch.setattr(cb.AnnealedSparseVI, "passes", lambda self, size: (1.0, 51.0))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 3))
+    y = coins(rng, X @ [1.0, -2.0, 0.5])
+    with pytest.warns(cb.ToleranceWarning, match="of at most 51 passes are made, .* nats"):
+        coreset = cb.build(MODEL, (X, y), tol=1e-7)
+    assert coreset.provenance["passes"] <= 51.0
+    assert f"about {coreset.trace[-1]['kl']:.2g} nats" in coreset.reason
+
+
 @pytest.fixture
 def call(rows, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -174,5 +188,7 @@ def test_a_long_run_says_beforehand_what_it_costs(call, monkeypatch):
         "corebayes: 1,500 rows in 1 shards: as a rule 2 to 32 passes over them, "
         "up to 48,000 rows to read\n"
     )
+    _, _, err = call("build rows.npz --model logistic --out c.parquet --tol 0.05")
+    assert "as a rule 2 to 122 passes over them, up to 183,000 rows to read" in err
     _, _, err = call(f"{BUILD} --size 2")
     assert "at least 2 passes over them, at least 3,000 rows to read" in err

@@ -176,3 +176,28 @@ def test_fewer_columns_keep_their_priors():
     for (_, *rest), place in zip(after.priors()[:2], (0, 2), strict=True):
         assert tuple(rest) == coreset.model.priors()[place][1:]
     assert after.priors()[-1][1:] == before["noise_sd"]
+
+
+def test_a_binomial_intercept_is_at_the_log_odds_of_a_trial():
+    X, rng = rows()
+    n = rng.integers(0, 9, len(X)).astype(float)
+    y = rng.binomial(n.astype(int), 0.9).astype(float)
+    data = {"X": np.column_stack([X, n, np.ones(len(X))]), "y": y}
+    model = cb.BinomialRegression(trials=3).bind(open_rows(data))
+    middle = float(model.priors()[-1][1].removeprefix("Normal(").split(",")[0])
+    share = np.mean(y / np.maximum(n, 1.0))
+    assert middle == pytest.approx(np.log(share / (1.0 - share)), abs=0.02)
+
+
+def test_a_bound_model_is_written_with_the_name_of_its_target(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, rng = rows()
+    frame = pandas.DataFrame({"a": X[:, 0], "bought": rng.integers(0, 2, len(X))})
+    frame["spent"] = np.exp(rng.normal(size=len(X)))
+    for target, family in (("bought", "bernoulli"), ("spent", "gamma")):
+        model, data = cb.from_formula(f"{target} ~ a", frame, family=family)
+        coreset = cb.build(model, data, size=12, progress=False)
+        coreset.save(tmp_path / "c.parquet")
+        for one in (coreset, cb.load(tmp_path / "c.parquet")):
+            assert f"\n{target} ~ " in repr(one.model)
+            assert one.model.statement().startswith(f"{target} ~ ")

@@ -53,6 +53,23 @@ def expected(
     return Expected(jets.value @ weights, jets.first @ weights, jets.second @ weights, None)
 
 
+def expected_thirds(model: StructuredModel, block: Block, whitened: Whitened) -> Array:
+    """E ∂³f in the predictors, (n, k, k, k), of rows that touch no group. Cost: n·R jets."""
+    mean, wide, _ = whitened
+    num_predictors = mean.shape[1]
+    if num_predictors == 1:
+        rule = gauss_hermite(NODES)
+        directions, weights = rule.nodes[None], rule.weights
+    else:
+        directions, weights = _rule(num_predictors)
+    root = _root(np.matmul(wide, wide.transpose(0, 2, 1)))
+    second = model.jets(mean[:, :, None] + root @ directions, block).second
+    # By parts: E ∂_l g = Σ_m (R⁻¹)_ml E[g z_m] where the predictors are their mean + R z
+    sloped = second @ (weights * directions).T
+    third = sloped @ np.linalg.pinv(root)[:, None]
+    return (third + third.transpose(0, 3, 1, 2) + third.transpose(0, 2, 3, 1)) / 3.0
+
+
 def sums_of(
     model: StructuredModel,
     layout: Layout,

@@ -175,7 +175,7 @@ def build(
         points = None if start is None else starting_points(start, rows)
         tolerance = Tolerance(tol)
         with run.recorded(checkpoint, [size], tol, start), make_progress(progress, size) as bar:
-            if (statement := statement_of(run.problem.model, rows.target_name)) is not None:
+            if (statement := statement_of(run.problem.model)) is not None:
                 bar.note(statement)
             say_if_doubtful(run.problem, size, bar)
             run.init(size, points)

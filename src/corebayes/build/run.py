@@ -188,7 +188,7 @@ class Run:
     def _say_begin(self, size: int | None) -> None:
         data = self.problem.data
         number = data.num_rows - data.num_left_out
-        statement = statement_of(self.problem.model, data.target_name)
+        statement = statement_of(self.problem.model)
         say(
             "begin",
             f"{type(self.method).__name__} of {number:,} rows, seed {self.seed}"

@@ -11,7 +11,8 @@ import numpy as np
 from corebayes.certify.certificate import Certificate
 from corebayes.certify.foreseen import foreseen_kl
 from corebayes.certify.measure import measure
-from corebayes.constructions import Info
+from corebayes.constructions import Construction, Info
+from corebayes.constructions.construction import CHEAP_ROWS
 from corebayes.coreset import Coreset, nearer
 from corebayes.data.warn import ToleranceWarning, warn
 from corebayes.models.structure import is_structured
@@ -25,12 +26,15 @@ DRAWS, SPARE = 4000, 5.0
 PROMISING, LAST = 0.6, 100.0
 # Coresets without a posterior after which more rows are no help: their weights go on to be large.
 MOST_IMPROPER = 2
+# Passes that the next size may take, and its two certificates: with fewer left none is begun.
+OF_A_SIZE, OF_CERTIFICATES = 30.0, 20.0
 
 
 class Underway(Protocol):
     """A construction on its way; see `run.Run`."""
 
     problem: Problem
+    method: Construction
     rng: Rng
 
     @property
@@ -52,14 +56,30 @@ class Tolerance:
     """Certificates that were withheld since there is no posterior of the weighted rows."""
 
     def end(self, run: Underway, info: Info, noun: str) -> str | None:
-        """Why to stop after a step: it holds, or no number of rows will be certified."""
-        if self.holds(run, info, last=info.done is not None):
+        """Why to stop after a step: it holds, or no number of rows will be certified, or no passes
+        are left for more rows."""
+        spent = self._spent(run, info)
+        if self.holds(run, info, last=info.done is not None or spent is not None):
             kl = f"KL(π_w ‖ π) ≤ {self.tol:g}"
             measured = f"measured {kl} around the modes that were found" if self.limited else ""
             return f"{measured or f'certified {kl}'}, twice, with {run.size} {noun}"
         if self.num_improper >= MOST_IMPROPER:
             return "few rows of large weight have no posterior under this model; see certify"
-        return None
+        return spent
+
+    def _spent(self, run: Underway, info: Info) -> str | None:
+        """That the passes of this build are spent, if they are and a size has its answer."""
+        if self.tol is None or info.kl is None or info.done is not None:
+            return None
+        num_rows, (_, most) = run.problem.data.num_rows, run.method.passes(None)
+        left = most + (CHEAP_ROWS - run.problem.rows_scanned) / num_rows
+        if left >= OF_A_SIZE + OF_CERTIFICATES:
+            return None
+        made = run.problem.rows_scanned / num_rows
+        return (
+            f"{made:.0f} of at most {most:.0f} passes are made, too many to begin another size; "
+            f"KL(π_w ‖ π) is about {info.kl.value:.2g} nats"
+        )
 
     def holds(self, run: Underway, info: Info, *, last: bool = False) -> bool:
         """Whether two certificates, each on fresh draws, say so; the `last` step is always asked,

@@ -243,7 +243,8 @@ def build(
     data = read(rows, columns)
     bayes = with_groups(bayes, data, options)
     announce_target(data)
-    _announce(data, construction or default_construction(bayes), size)
+    asked = (size or rows_per_group) if tol is None else None
+    _announce(data, construction or default_construction(bayes), asked)
     with make_executor(workers, scheduler, tls) as executor:
         coreset = cb.build(
             bayes,

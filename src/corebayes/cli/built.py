@@ -29,7 +29,7 @@ def described(coreset: Coreset, out: Path) -> dict[str, Any]:
         "reserve": 0 if coreset.reserve is None else coreset.reserve.size,
         "total_count": coreset.total_count,
         "model": title_of(coreset.model),
-        "statement": statement_of(coreset.model, coreset.provenance.get("target_name")),
+        "statement": statement_of(coreset.model),
         "parameters": list(coreset.model.parameter_names),
         "priors": [list(row) for row in priors()] if priors is not None else None,
         "reason": coreset.reason,

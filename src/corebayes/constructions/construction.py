@@ -14,6 +14,9 @@ from corebayes.types import Estimate, Rng, WeightedPoints
 
 # Below this KL, in nats, the residual is round-off and has no direction worth following.
 PRECISION = 1e-12
+# Passes at the most of a build to a tolerance, certificates included, where a method keeps to one;
+# and rows that are gone over beside them, since few rows take no time.
+OPEN_PASSES, CHEAP_ROWS = 120.0, 1_000_000
 EXACT = "the coreset posterior equals the full posterior to working precision"
 
 
@@ -100,7 +103,8 @@ class Construction(ABC):
         return {size: points for size in sizes if 0 < points.size <= size}
 
     def passes(self, size: int | None) -> tuple[float, float]:
-        """How many passes it takes for a size as a rule, from and to."""
+        """How many passes it takes for a size as a rule, from and to; None is a build to a
+        tolerance, with its certificates, which ends there (`build.tolerance`)."""
         return (1.0, float("inf"))
 
     @classmethod

@@ -36,6 +36,8 @@ POOL_SHARE, POOL_LEAST, POOL_ROWS, POOL_NUMBERS = 4, 40, 4_000, 40_000_000
 # Where pairs are many there are more coordinates than anyone's rows: so many times those asked for,
 # and no fewer of a group than can match what is its own.
 POOL_TIMES, POOL_ENOUGH = 8, 200
+# Where nothing else says how many: for each row that is wanted.
+POOL_ROWS_A_POINT = 3
 # Rows of a pursuit by inner products, at most: its time grows with their cube.
 MOST_ROWS = 6_000
 # Common coordinates beyond which more rows than these cannot be chosen in batches either.
@@ -71,7 +73,7 @@ def candidates(layout: Layout, size: int) -> tuple[int, ...]:
     own, common = q + q * (q + 1) // 2 + p * q, _num_common(layout)
     number = max(POOL_SHARE * own, POOL_LEAST, POOL_ROWS // num_groups)
     if num_groups == 1:
-        number = max(number, POOL_SHARE * common)
+        number = max(number, POOL_SHARE * common, POOL_ROWS_A_POINT * size)
     if is_implicit(layout, size):
         enough = max(POOL_TIMES * size, POOL_ROWS, POOL_ENOUGH * num_groups)
         most = min(enough, POOL_NUMBERS // p)

@@ -56,10 +56,12 @@ def sees_draws(matched: int, size: int) -> bool:
     return size <= MANY_ROWS and sees_more(matched, size)
 
 
-def worth_more(matched: int, size: int, found: WeightedPoints, promise: Estimate) -> bool:
+def worth_more(
+    matched: int, size: int, found: WeightedPoints, promise: Estimate, enough: float = NEAR_ENOUGH
+) -> bool:
     """Whether a coreset of this size should match more than quadratics, given what was found and
-    what that misses."""
-    near = promise.value + 2.0 * promise.standard_error <= NEAR_ENOUGH
+    what that misses; so few nats as are `enough` need not be fewer."""
+    near = promise.value + 2.0 * promise.standard_error <= enough
     ran_out = found.size < size or sees_more(matched, size)
     return sees_draws(matched, size) or (ran_out and not near)
 

@@ -22,14 +22,16 @@ import numpy as np
 from corebayes.arrow.fit import Fitted, Fitting, fit
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.start import beginning, fitting_of, sums_in_parts
-from corebayes.constructions.construction import Construction, Info, Style
+from corebayes.constructions.construction import OPEN_PASSES, Construction, Info, Style
 from corebayes.constructions.grouped_choice import (
     candidates,
     check_size,
     largest_open,
     pursued,
 )
+from corebayes.constructions.grouped_cubes import by_cubes, has_cubes
 from corebayes.constructions.grouped_draws import (
+    NEAR_ENOUGH,
     FullHeights,
     by_draws,
     height_draws,
@@ -125,7 +127,7 @@ class GroupedPursuit(Construction):
         return True
 
     def passes(self, size: int | None) -> tuple[float, float]:
-        return (3.0, 3.0 + MOST_PASSES)
+        return (3.0, OPEN_PASSES if size is None else 3.0 + MOST_PASSES)
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> Approach:
         return self._begin(rng, problem, None if size is None else (size,))
@@ -280,7 +282,9 @@ def _choose(
     assert is_structured(model)
     space = ArrowSpace(model, fitted.gaussian, fitting.prior)
     total = space.total_of(fitted.gaussian.whitened_sums(fitted.sums)).element
-    matched = model.structure.num_matched
+    matched, cubes = model.structure.num_matched, has_cubes(problem)
+    # Rows that were asked for are to make it better, whatever it is without them.
+    enough = 0.0 if cubes and not is_open else NEAR_ENOUGH
 
     def choose(sizes: Sequence[int]) -> list[RatedPoints]:
         found = pursued(space, pool, total, sizes)
@@ -288,8 +292,8 @@ def _choose(
         more = [
             k
             for k, size in enumerate(sizes)
-            if worth_more(matched, size, *answers[k])
-            and (sees_draws(matched, size) or is_cheap(space, pool, size))
+            if worth_more(matched, size, *answers[k], enough)
+            and (sees_draws(matched, size) or cubes or is_cheap(space, pool, size))
         ]
         few = [k for k in more if sees_draws(matched, sizes[k])]
         many = [k for k in more if k not in few]
@@ -298,7 +302,10 @@ def _choose(
             others += by_draws(heights, space, total, pool, [sizes[k] for k in few])
         if many:
             wanted = [sizes[k] for k in many]
-            others += by_two_widths(problem, fitting, fitted, space, total, pool, wanted)
+            if cubes:
+                others += by_cubes(problem, space, total, pool, wanted)
+            else:
+                others += by_two_widths(problem, fitting, fitted, space, total, pool, wanted)
         for k, points in zip([*few, *many], others, strict=True):
             promise = judged(heights, model, points)
             if promise.value < answers[k].promise.value:

@@ -10,7 +10,8 @@ from corebayes.coreset.coreset import Coreset
 from corebayes.coreset.files import CorruptFile, read_coreset
 from corebayes.coreset.group_coreset import GROUPS, with_groups
 from corebayes.files.reading import first_line
-from corebayes.models import CustomModel
+from corebayes.models import CustomModel, MixedRegression
+from corebayes.models.base import NormalPriorModel
 from corebayes.types import Model
 
 
@@ -38,10 +39,13 @@ def load(
 
 
 def _named(coreset: Coreset) -> Coreset:
-    """With a model of one's own that knows what the columns of its rows are called."""
+    """With a model that knows what y is called, and one of one's own what all columns are."""
     known, model = coreset.provenance, coreset.model
     columns, number = known.get("column_names") or (), known.get("num_features")
+    target = str(known.get("target_name") or "y")
+    if isinstance(model, NormalPriorModel | MixedRegression):
+        right = model.bound is None or model.bound.target == target
+        return coreset if right else replace(coreset, model=model.with_target(target))
     if not columns or not isinstance(model, CustomModel) or model.is_named:
         return coreset
-    target = str(known.get("target_name") or "y")
     return replace(coreset, model=model.named(columns, target, number))

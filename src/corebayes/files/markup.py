@@ -54,8 +54,9 @@ def model_html(model: Any) -> str:
         rows: Any = model.priors()
     except (AttributeError, ValueError):
         return notebook(type(model).__name__, element("pre", repr(model)))
-    likelihood = getattr(model, "likelihood", None)
-    told = [] if likelihood is None else [element("p", f"y ~ {likelihood}")]
+    likelihood, bound = getattr(model, "likelihood", None), getattr(model, "bound", None)
+    target = getattr(bound, "target", "y")
+    told = [] if likelihood is None else [element("p", f"{target} ~ {likelihood}")]
     table = plain_table(("parameter", "prior", "from where"), rows[:MOST_PRIORS])
     left = len(rows) - MOST_PRIORS
     more = [element("p", f"{left:,} more parameters")] if left > 0 else []

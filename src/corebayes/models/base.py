@@ -32,6 +32,8 @@ class Bound(NamedTuple):
     """The prior of each by name, where it is not one Normal for all."""
     given: Given = None
     """The model's `prior` that this was made of: with another one it does not count."""
+    target: str = "y"
+    """What y is called in the data."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,7 +70,7 @@ class NormalPriorModel(ABC):
 
     def statement(self) -> str:
         """The bound model as one would write it: the likelihood, and a table of priors."""
-        return statement(self.likelihood, (), self.priors())
+        return statement(self._bound().target, self.likelihood, (), self.priors())
 
     @property
     def likelihood(self) -> str:
@@ -133,6 +135,10 @@ class NormalPriorModel(ABC):
         if not isinstance(normal, GaussianPrior):
             raise ValueError("not all priors are Normal")
         return replace(self, bound=Bound(stated.names, normal, stated, self.prior))
+
+    def with_target(self, target: str) -> Self:
+        """This bound model, y under the name that it has in the data."""
+        return replace(self, bound=self._bound()._replace(target=target))
 
     def config(self) -> dict[str, Any]:
         """Constructor arguments as JSON has them, and `names` and `priors` when it is bound."""

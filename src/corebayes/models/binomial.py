@@ -26,6 +26,7 @@ class BinomialRegression(Family):
 
     command_line = {"binomial": {}}  # noqa: RUF012
     of_labels = True
+    mean_link = "logit"
 
     trials: Column | None = field(default=None, repr=False)
 
@@ -56,6 +57,10 @@ class BinomialRegression(Family):
         failures = _trials(row) - row["y"]
         both = np.asarray(betaln(row["y"] + 1.0, failures + 1.0), dtype=np.float64)
         return -both - np.log1p(_trials(row))
+
+    def level(self, row: Row) -> Array:
+        # Rows without a trial have no share.
+        return row["y"] / np.maximum(_trials(row), 1.0)
 
     def mean(self, at: Sequence[Array], row: Row) -> Array:
         return _trials(row) * sigmoid_pair(at[0])[0]

@@ -51,16 +51,15 @@ from numpy.typing import NDArray
 
 from corebayes.models.base import NormalPriorModel
 from corebayes.models.compiled import Kernels
+from corebayes.models.constant import Constant as Constant
+from corebayes.models.constant import Transform
 from corebayes.models.learned_prior import constants_given
-from corebayes.models.numbers import check_finite, check_positive
 from corebayes.models.prior_table import statement
-from corebayes.models.scale_prior import ScalePrior
 from corebayes.models.special import log_mean, log_odds
 from corebayes.models.unbound import Unbound
 from corebayes.models.variables import Scale, Variable
 from corebayes.types import Array, Block, Data
 
-Transform = Literal["log", "logit", "identity"]
 Row = Mapping[str, Array]
 """What a family sees of rows beside the predictors: "y" and the columns of `row_columns`."""
 Column = str | int
@@ -69,52 +68,7 @@ Column = str | int
 BadEntries = tuple[str, NDArray[np.bool_], str]
 """A column of `row_columns`, which of its entries are impossible, and what they must be."""
 
-# Nats that a prior may fall by to the family's own middle and be called wide.
-WIDE = 30.0
 SHOWN: dict[Transform, Scale] = {"log": "exp", "logit": "expit", "identity": "as it is"}
-
-
-class Constant(NamedTuple):
-    """A number that all rows share: u = transform(value) is a predictor."""
-
-    name: str
-    prior: ScalePrior
-    """At u, with the Jacobian; the default where it is learned."""
-    transform: Transform = "log"
-    in_units_of_target: bool = False
-    """Whether its default prior is to be multiplied by the standard deviation of the target."""
-
-    @property
-    def label(self) -> str:
-        """What the parameter u is called."""
-        return self.name if self.transform == "identity" else f"{self.transform} {self.name}"
-
-    def begins(self, usual: ScalePrior) -> float:
-        """Where a fit may start: at the prior's mode, or at that of the family's own prior.
-
-        A prior as wide as nothing has its mode far out, where some families have hardly a number
-        (a Weibull shape of a hundred).
-        """
-        own, other = np.array([self.prior.mode]), np.array([usual.mode])
-        falls = self.prior.log_density(own) - self.prior.log_density(other)
-        wide = not self.in_units_of_target and float(falls[0]) < WIDE
-        return float(other[0] if wide else own[0])
-
-    def check(self, value: float | None) -> None:
-        """Refuse a value that it cannot have; None is one that is learned."""
-        if value is None:
-            return
-        if self.transform == "identity":
-            return check_finite(value, self.name)
-        check_positive(value, self.name)
-        if self.transform == "logit" and value >= 1.0:
-            raise ValueError(f"{self.name} must be between 0 and 1, got {value!r}")
-
-    def on_line(self, value: float) -> float:
-        """u of a known value."""
-        if self.transform == "identity":
-            return float(value)
-        return float(np.log(value) - (np.log1p(-value) if self.transform == "logit" else 0.0))
 
 
 class Jet(NamedTuple):
@@ -239,8 +193,12 @@ class Family(Unbound, NormalPriorModel):
         """The family once the different values of `survey` are known."""
         return self
 
+    def level(self, row: Row) -> Array:
+        """What `predictor_of_mean` gets the mean of: the targets, or shares of trials."""
+        return row["y"]
+
     def predictor_of_mean(self, mean: float, count: float) -> float:
-        """The η that goes with a mean of the target, of `count` rows; finite for any mean."""
+        """The η that goes with a mean of `level`, of `count` rows; finite for any mean."""
         if self.mean_link == "log":
             return log_mean(mean, count)
         if self.mean_link == "logit":
@@ -290,7 +248,8 @@ class Family(Unbound, NormalPriorModel):
         return self.written.format(**known, **unknown)
 
     def statement(self) -> str:
-        return statement(self.likelihood, self.parameter_names, self.priors())
+        target, names = self._bound().target, self.parameter_names
+        return statement(target, self.likelihood, names, self.priors())
 
     # What follows.
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.models.base import Bound
 from corebayes.models.fixed_part import FixedPart
 from corebayes.models.glm import GLM
 from corebayes.models.mixed import MixedRegression
@@ -46,9 +45,10 @@ def _glm(model: GLM, columns: Sequence[int]) -> GLM:
     places = [*columns, model.dim - 1] if model.intercept else list(columns)
     names = tuple(bound.names[place] for place in places)
     if bound.stated is not None:
-        return model.with_priors(bound.stated.of(names))
+        return model.with_priors(bound.stated.of(names)).with_target(bound.target)
     normal = _marginal(bound.prior, places)
-    return replace(model, prior=normal, bound=Bound(names, normal.bind(len(places)), None, normal))
+    own = bound._replace(names=names, prior=normal.bind(len(places)), given=normal)
+    return replace(model, prior=normal, bound=own)
 
 
 def _mixed(model: MixedRegression, columns: Sequence[int]) -> MixedRegression:

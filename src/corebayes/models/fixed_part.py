@@ -41,7 +41,9 @@ class FixedPart:
 
     def target(self, block: Block) -> Array:
         family = self.model.family
-        return family.target(block) if isinstance(family, GLM) else block.y
+        if isinstance(family, GLM):
+            return family.target(block)
+        return family.level(self.model.row(block))[:, 0]
 
     def offset(self, block: Block) -> Array | None:
         return self.model.offset(block)

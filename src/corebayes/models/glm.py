@@ -115,13 +115,13 @@ class GLM(Family):
         if isinstance(self.prior, Normal):
             bound = self.with_names(names)
             data.check(Targets(bound))
-            return bound
+            return bound.with_target(data.target_name)
         chosen = by_name(self.prior, names)
         moments = data.learn(Targets(NamedColumns(self, names))).moments
         known = None if self.bound is None or self.bound.given is not self.prior else self.bound
-        return self.with_priors(
-            stated_priors(self, chosen, names, moments, None if known is None else known.stated)
-        )
+        stated = None if known is None else known.stated
+        priors = stated_priors(self, chosen, names, moments, stated)
+        return self.with_priors(priors).with_target(data.target_name)
 
     def row_check(self) -> Targets:
         """The question whether every row has a target of this family."""

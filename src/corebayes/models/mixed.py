@@ -72,9 +72,13 @@ class MixedRegression(MixedDesign):
         )
         ready = replace(model, bound=BoundMixed(columns, values, model.unsettled(columns)))
         settled = settle(ready, seen.moments, self.bound)
-        bound = replace(model, bound=BoundMixed(columns, values, *settled))
+        bound = replace(model, bound=BoundMixed(columns, values, *settled, data.target_name))
         check_proper(bound, data, seen)
         return bound
+
+    def with_target(self, target: str) -> Self:
+        """This bound model, y under the name that it has in the data."""
+        return replace(self, bound=self.known._replace(target=target))
 
     def unsettled(self, columns: tuple[str, ...]) -> GaussianPrior:
         """A prior of as many fixed effects as data with these columns have: names and design do

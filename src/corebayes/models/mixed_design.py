@@ -39,6 +39,8 @@ class BoundMixed(NamedTuple):
     """The priors of the constants that are learned."""
     given: Given = None
     """The family's `prior` that this was made of: with another one it does not count."""
+    target: str = "y"
+    """What y is called in the data."""
 
 
 class Learned(NamedTuple):

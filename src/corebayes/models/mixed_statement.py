@@ -35,7 +35,8 @@ def mixed_statement(model: Any) -> str:
         if name in APART
     ]
     parts = [*model.design_names, *_terms(model), *apart]
-    return statement(family.written.format(**names | known), parts, mixed_priors(model))
+    written = family.written.format(**names | known)
+    return statement(model.known.target, written, parts, mixed_priors(model))
 
 
 def mixed_priors(model: Any) -> list[Row]:

@@ -12,22 +12,19 @@ MOST_PARTS = 12
 Row = tuple[str, str, str]
 
 
-def statement(likelihood: str, predictor: Sequence[str], rows: Sequence[Row]) -> str:
+def statement(target: str, likelihood: str, predictor: Sequence[str], rows: Sequence[Row]) -> str:
     """The likelihood, what η is made of, and parameter, prior, and from where the prior is."""
     parts = list(predictor)
     if len(parts) > MOST_PARTS:
         parts = [*parts[: MOST_PARTS - 1], "…", parts[-1]]
     made = f", η = {' + '.join(parts)}" if parts else ""
-    return "\n".join([f"y ~ {likelihood}{made}", *table_lines(rows)])
+    return "\n".join([f"{target} ~ {likelihood}{made}", *table_lines(rows)])
 
 
-def statement_of(model: Any, target: str | None = None) -> str | None:
-    """What a bound model says of itself, y under its own name; None for models that say nothing."""
+def statement_of(model: Any) -> str | None:
+    """What a bound model says of itself; None for models that say nothing."""
     said = getattr(model, "statement", None)
-    if said is None:
-        return None
-    text = str(said())
-    return f"{target}{text[1:]}" if target and text.startswith("y ~ ") else text
+    return None if said is None else str(said())
 
 
 def title_of(model: Any) -> str:

@@ -144,7 +144,7 @@ def model_section(coreset: Coreset) -> Markup:
     priors: Callable[[], Any] | None = getattr(model, "priors", None)
     if priors is None:
         return Markup("")
-    first, *_ = str(statement_of(model, coreset.provenance.get("target_name"))).splitlines()
+    first, *_ = str(statement_of(model)).splitlines()
     rows = [(name, with_powers(prior), source) for name, prior, source in shortened(priors())]
     return section(
         "model",

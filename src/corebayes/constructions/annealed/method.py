@@ -17,7 +17,13 @@ from dataclasses import dataclass, field, replace
 
 from corebayes.constructions.annealed import choose, grow, march, polish, stray
 from corebayes.constructions.annealed.view import Goal, View, num_quadratics
-from corebayes.constructions.construction import Construction, Info, Style
+from corebayes.constructions.construction import (
+    CHEAP_ROWS,
+    OPEN_PASSES,
+    Construction,
+    Info,
+    Style,
+)
 from corebayes.problem import Problem
 from corebayes.tangent.geometry import Geometry
 from corebayes.tangent.pinned import Pinned
@@ -27,7 +33,7 @@ from corebayes.weights.pursuit import NOTHING_LEFT
 
 # Passes at the most for a size that is asked for, and for each further one of a path. Some of them
 # are kept back for what must follow; rows that take no time are gone over as often as it helps.
-MOST_PASSES, FURTHER_PASSES, KEPT_BACK, CHEAP_ROWS = 30.0, 4.0, 6.0, 1_000_000
+MOST_PASSES, FURTHER_PASSES, KEPT_BACK = 30.0, 4.0, 6.0
 
 State = march.March | choose.Choose | polish.Polish | grow.Grow | stray.Settle | grow.Arrived
 
@@ -40,8 +46,9 @@ class AnnealedSparseVI(Construction):
     of thousands of rows; see `surrogate`), else as a rule two to nine whatever N is, more where a
     posterior is nearly as wide as its prior in some direction (separated classes; `build` keeps
     levels of few rows out of sight, see `build.rest`) and with fewer points than parameters, but no
-    more than 30, and one to four for each further size of a path; of fewer than 100,000 rows, whose
-    passes take no time, as many as help. For each pursuit M·(M + d) flops a row of the pool.
+    more than 30, and one to four for each further size of a path, or 120 to a tolerance; of fewer
+    than 100,000 rows, whose passes take no time, as many as help. For each pursuit M·(M + d) flops
+    a row of the pool.
     """
 
     style = Style("#0072B2", "o")
@@ -74,7 +81,7 @@ class AnnealedSparseVI(Construction):
 
     def passes(self, size: int | None) -> tuple[float, float]:
         """Of a size that was asked for; an open one takes a few more each time it grows."""
-        return (1.0, MOST_PASSES if size is not None else float("inf"))
+        return (1.0, OPEN_PASSES if size is None else MOST_PASSES)
 
     def init(self, rng: Rng, problem: Problem, size: int | None) -> State:
         if isinstance(self.geometry, Pinned):
