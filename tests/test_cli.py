@@ -290,8 +290,14 @@ def test_demo_writes_its_figure_and_its_numbers(call, folder):
         assert png.startswith(b"\x89PNG") and len(png) < 150_000
 
 
-@pytest.mark.parametrize("kill", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize(
+    ("after", "kill"),
+    [
+        (0, "SIGINT"),
+        (3, "SIGTERM"),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((0, "SIGTERM"), (3, "SIGINT"))),
+    ],
+)
 def test_an_interrupt_saves_the_coreset_so_far(folder, kill, after):
     line = "corebayes build rows.npz --model logistic --size 20 --out coreset.parquet"
     line += " --method sparse-vi"

@@ -55,6 +55,7 @@ def test_a_folder_and_a_pattern_are_rows(call, table, rows):
     assert written.weights.sum() == pytest.approx(expected.weights.sum(), rel=0.2)
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_coreset_and_certificate(call):
     assert call(f"build rows {OPTIONS}")[0] == 0
     alone = cb.load("coreset.parquet")

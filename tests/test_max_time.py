@@ -173,5 +173,5 @@ def test_a_search_before_the_first_row_takes_a_part_of_the_time(monkeypatch):
         lambda draws: -0.5 * np.sum(draws**2, axis=1),
         dim=2,
     )
-    coreset = cb.build(model, X, size=10, max_time=20.0, progress=False)
+    coreset = cb.build(model, X, size=10, max_time=10.0, progress=False)
     assert coreset.size > 0

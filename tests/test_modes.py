@@ -136,7 +136,7 @@ def test_posteriors_of_several_modes_are_judged_by_their_masses(family: str) -> 
             assert certificate.certified, case.name
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_default_build_is_at_the_right_alias(seed: int) -> None:
     rows, model, truth = frequency_problem(seed, 400)
     coreset = cb.build(model, rows, size=25, seed=seed, progress=False)

@@ -138,6 +138,7 @@ def test_the_noise_of_a_plain_regression_is_unknown():
     assert list(model.variables.dims) == [] and "sigma" in model.constrain(np.zeros((1, 3)))
 
 
+@pytest.mark.slow
 def test_intercepts_of_pymcs_way_are_in_the_columns_too():
     priors = {"nu": bambi.Prior("LogNormal", mu=1.0, sigma=0.5)}
     own = make("z ~ x + s", "t", priors=priors)
@@ -197,6 +198,7 @@ def test_what_has_no_counterpart_goes_the_other_way(formula, family, options):
     assert built_in_from_bambi(make(formula, family, **options)) is None
 
 
+@pytest.mark.slow
 def test_the_other_way_is_pymcs():
     model, data = from_bambi(make("z ~ x + offset(hour) + (1|g)", "gaussian"))
     assert isinstance(model, BambiModel) and data.num_rows == NUM_ROWS

@@ -144,6 +144,7 @@ def test_bambi_predicts_what_the_model_says(formula, family, parent):
         np.testing.assert_allclose(found, expected(at), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_columns_and_parameters_have_bambis_names():
     _, model, data = adapted("y ~ x + s + (1|g)", "t")
     assert data.column_names == ("x", "s[v]", "s[w]")

@@ -41,8 +41,8 @@ def points(model: Any, number: int = 5) -> Any:
     return np.random.default_rng(7).uniform(-1.2, 1.2, size=(number, model.dim))
 
 
-# Compiling is what takes the time; two models of each library say most.
-QUICK = {"numpyro-logistic", "numpyro-hierarchical", "pymc-poisson", "pymc-hierarchical"}
+# Compiling is what takes the time; one model of each library says most.
+QUICK = {"numpyro-hierarchical", "pymc-poisson"}
 each_model = pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in BUILDERS],

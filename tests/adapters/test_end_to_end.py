@@ -17,6 +17,7 @@ import pytest
 import corebayes as cb
 from corebayes.adapters import numpyro as numpyro_adapter
 from corebayes.report.summary import summarise
+from corebayes.rows import open_rows
 from tests.adapters import numpyro_models, pymc_models
 from tests.adapters.rows import make_rows
 from tests.coresets import weighted
@@ -76,22 +77,33 @@ def test_log_likelihoods_and_log_densities_agree(library):
 
 
 def test_with_arviz_1_the_same_groups_come_as_a_tree(monkeypatch):
+    data = open_rows((make_rows(60)["X"], make_rows(60)["real"]))
+    ours = weighted(
+        cb.LinearRegression(noise_sd=1.0, prior=cb.Normal()).bind(data),
+        data,
+        np.arange(0, 60, 3),
+        3.0,
+        provenance={"target_name": "y"},
+    )
+    how = {"draws": 100, "chains": 2, "tune": 200, "log_likelihood": True}
+    plain = cb.sample(ours, **how)
     # ArviZ 1 has no InferenceData; its data are trees, which arviz_base and arviz_stats take.
     monkeypatch.delattr(arviz, "InferenceData")
-    tree = cb.sample(coreset("numpyro"), draws=100, chains=2, tune=200, log_likelihood=True)
+    tree = cb.sample(ours, **how)
     assert type(tree).__name__ == "DataTree"
-    assert set(tree.children) == {"posterior", "sample_stats", "coreset", "coreset_log_likelihood"}
+    groups = {"posterior", "sample_stats", "coreset", "coreset_log_likelihood", "model"}
+    assert set(tree.children) == groups
     assert arviz_base.extract(tree, var_names=["beta"]).shape == (3, 200)
     assert tree["coreset"].attrs["size"] == 20
-    np.testing.assert_array_equal(tree.posterior["beta"], trace("numpyro").posterior["beta"])
+    np.testing.assert_array_equal(tree.posterior["beta"], plain.posterior["beta"])
 
 
 def test_jax_stays_as_the_user_set_it():
     import jax
 
     before = jax.config.jax_enable_x64
-    for library in ("numpyro", "pymc"):
-        model, data, *_ = adapted(library, "hierarchical", 60)
+    for library, name in (("numpyro", "hierarchical"), ("pymc", "linear")):
+        model, data, *_ = adapted(library, name, 60)
         assert (
             model.potentials(np.zeros((2, model.dim)), data.take(np.arange(5))).dtype == np.float64
         )

@@ -12,7 +12,7 @@ from tests.mixed.family_cases import NAMES, bound
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
 
 # Those with pieces that no other has: several linear predictors, cutpoints, censored rows, shares.
-QUICK = ("categorical", "ordinal-probit", "lognormal", "hurdle-negative-binomial")
+QUICK = ("categorical", "hurdle-negative-binomial")
 families = pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in NAMES]
 )

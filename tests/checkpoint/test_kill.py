@@ -60,9 +60,10 @@ def expected(tmp_path_factory):
     return np.load(folder / "result.npz")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("num_workers", "num_kills"),
-    [(0, 3), pytest.param(2, 2, id="processes", marks=pytest.mark.slow)],
+    [(0, 3), pytest.param(2, 2, id="processes")],
 )
 def test_the_same_bits_after_any_number_of_kills(tmp_path, expected, num_workers, num_kills):
     runs.make_rows(tmp_path)

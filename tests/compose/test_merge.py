@@ -159,7 +159,7 @@ def test_functions_count_by_their_values():
     mean = 800 * x.mean() / 801
     fit = cb.Laplace().fit(cb.Posterior.of(merged))
     assert fit.mean[0] == pytest.approx(mean, abs=1e-4)
-    other = cb.build(model(2.0), {"x": x[1]}, size=5)
+    other = cb.build(model(2.0), {"x": x[1]}, size=5, method=cb.Uniform())
     with pytest.raises(ValueError, match="the log-likelihood of their CustomModel has other"):
         cb.merge([built[0], other])
 

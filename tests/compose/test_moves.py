@@ -52,6 +52,7 @@ def test_what_a_reserve_misses_follows_the_posterior():
     assert kl(bare.finest, months) > 3 * kl(grown.finest, months)
 
 
+@pytest.mark.slow
 def test_rows_ten_times_wider_than_the_old():
     """Their skewness counts, and a polynomial of them is exact within fewer deviations."""
     months, size = _months(4, 3000, 6, 0.0, widths=(1.0, 1.0, 10.0, 10.0)), 28

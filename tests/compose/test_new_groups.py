@@ -103,7 +103,9 @@ def test_groups_by_number():
         assert kl(made, opened) < 0.02
 
 
-@pytest.mark.parametrize("formula", ["t ~ x", "t ~ x + (1 | g)"])
+@pytest.mark.parametrize(
+    "formula", [pytest.param("t ~ x", marks=pytest.mark.slow), "t ~ x + (1 | g)"]
+)
 def test_learned_noise_is_updated_and_merged(formula):
     start = built(FIRST, formula, family="gaussian", size=40)
     for made in (

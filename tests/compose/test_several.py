@@ -115,6 +115,7 @@ def heavy_tails():
     return features, features @ [1.0, -0.5, 0.3] + rng.standard_t(4, size=2400)
 
 
+@pytest.mark.slow
 def test_models_that_are_not_log_concave_are_served():
     """Student's t noise: another prior far away, a nested model, and a fold that is left out."""
     features, target = heavy_tails()
@@ -141,7 +142,9 @@ def mixed_rows(seed=0, num_rows=1200):
     return {"x": x, "g": group, "late": late * 1.0, "t": predictor + rng.normal(size=num_rows)}
 
 
-@pytest.mark.parametrize("formula", ["late ~ x + (1 | g)", "t ~ x"])
+@pytest.mark.parametrize(
+    "formula", ["late ~ x + (1 | g)", pytest.param("t ~ x", marks=pytest.mark.slow)]
+)
 def test_mixed_models_and_learned_constants_are_served(formula):
     """Priors that move the posterior by many standard deviations, and a nested model."""
     pandas = pytest.importorskip("pandas")

@@ -94,6 +94,7 @@ def test_sources_of_units_are_built_from_at_once(coreset):
     assert "10 of 3,000 units" in cb.certify(whole, sources).verdict
 
 
+@pytest.mark.slow
 def test_a_report_counts_units(coreset, tmp_path):
     sources = [opened(), opened(seed=1, longest=9)]
     grown = cb.update(coreset, sources[1], size=10)

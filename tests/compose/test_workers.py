@@ -53,6 +53,7 @@ def test_a_merge_goes_on_from_its_checkpoint(tmp_path):
         cb.merge(parts[:2], size=12, reserve=20, checkpoint=tmp_path / "kept")
 
 
+@pytest.mark.slow
 def test_an_update_on_processes():
     coreset = cb.build(MODEL, piece(0), size=12, reserve=34, seed=0)
     expected = cb.update(coreset, killed.night(), size=12, seed=3)

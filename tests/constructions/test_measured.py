@@ -41,7 +41,9 @@ def test_a_matched_space_is_no_kl_of_zero(seed: int, size: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:the coreset posterior is about")
-@pytest.mark.parametrize("family", ["logistic", "poisson", "student"])
+@pytest.mark.parametrize(
+    "family", ["logistic", "poisson", pytest.param("student", marks=pytest.mark.slow)]
+)
 def test_far_from_the_posterior_it_is_not_the_second_order(family: str) -> None:
     """Few rows for their parameters are tens of nats away: ½ Var r says many times as many."""
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import corebayes as cb
 from corebayes.constructions.annealed.polish import _larger
@@ -14,6 +15,7 @@ def test_sizes_grow_by_a_third_and_large_ones_far_away_double():
     assert [_larger(1500, 0.9), _larger(1500, 5.0)] == [2000, 3000]
 
 
+@pytest.mark.slow
 def test_where_more_than_half_of_many_rows_are_needed_all_are_taken():
     rng = np.random.default_rng(0)
     X = rng.standard_t(4.0, size=(1100, 42))

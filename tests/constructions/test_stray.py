@@ -45,7 +45,10 @@ def kl(coreset, data):
 
 
 # Without the last look around: 3.1, 200, and all of the mass at θ = 53.
-@pytest.mark.parametrize(("seed", "num_rows"), [(5, 400), (34, 400), (3, 5000)])
+@pytest.mark.parametrize(
+    ("seed", "num_rows"),
+    [(5, 400), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((34, 400), (3, 5000)))],
+)
 def test_few_rows_are_at_the_right_alias(seed, num_rows):
     data = aliased(seed, num_rows)
     coreset = cb.build(cb.CustomModel(frequency, wide, 1), data, size=15, seed=seed, progress=False)

@@ -80,6 +80,7 @@ def test_log_density_is_that_of_all_rows(case):
     np.testing.assert_allclose(found.sample_stats["lp"].values.ravel(), expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_local_kernel_draws_the_same(case, monkeypatch):
     data, coreset, grid = case
     monkeypatch.setattr(exact_chains, "covering_all", lambda *_: None)

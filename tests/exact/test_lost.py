@@ -87,7 +87,7 @@ def steps(draws, block):
 
 
 # Draws of the mixture around one plateau never showed that it left out the others.
-@pytest.mark.parametrize("seed", [3, 5])
+@pytest.mark.parametrize("seed", [3, pytest.param(5, marks=pytest.mark.slow)])
 def test_plateaus_have_their_shares(seed):
     rng = np.random.default_rng(seed)
     x, side = rng.uniform(-3.0, 3.0, 300), rng.choice([-1.0, 1.0], 300)

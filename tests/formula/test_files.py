@@ -80,6 +80,7 @@ def test_a_mixed_model_of_files_is_built_certified_and_sampled(tmp_path):
     assert "zz" in str(effects.coords)
 
 
+@pytest.mark.slow
 def test_passes_on_processes_see_the_same(tmp_path):
     path = written(table(9000, seed=7), tmp_path, 2000)
     model, rows = cb.from_formula("y ~ x + (1 | g)", path, family="gaussian")

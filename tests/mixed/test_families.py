@@ -20,7 +20,7 @@ from tests.mixed.family_cases import NAMES, bound, columns_of, table
 from tests.models.predictor_cases import CASES
 from tests.samplers.test_mixed_density import call
 
-QUICK = ("student-t", "categorical")
+QUICK = ("student-t",)
 names = pytest.mark.parametrize("name", NAMES)
 
 

@@ -56,7 +56,7 @@ def test_chains_are_run_where_it_is_near_the_tolerance(monkeypatch, problem, sai
     assert all(asked) != early
 
 
-@pytest.mark.parametrize("size", [300, 600])
+@pytest.mark.parametrize("size", [300, pytest.param(600, marks=pytest.mark.slow)])
 def test_rows_beyond_the_quadratics_take_spikes_away(size):
     """Of 272 and 276 rows, where quadratics were all that was matched: 64 and .016 nats."""
 

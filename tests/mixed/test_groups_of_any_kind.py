@@ -79,6 +79,7 @@ def test_files_and_memory_agree(frame, files):
     np.testing.assert_allclose(inside.weights, outside.weights, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_bits(files, expected):
     with cb.processes(2) as executor:
         same_bits(built(files, executor=executor), expected)

@@ -69,7 +69,9 @@ def test_compiles_without_a_place_for_the_cache(monkeypatch: pytest.MonkeyPatch)
     assert np.array_equal(values_of(compile_again()), expected)
 
 
-@pytest.mark.parametrize("variable", ["COREBAYES_NUMBA=0", "NUMBA_DISABLE_JIT=1"])
+@pytest.mark.parametrize(
+    "variable", ["COREBAYES_NUMBA=0", pytest.param("NUMBA_DISABLE_JIT=1", marks=pytest.mark.slow)]
+)
 def test_numba_can_be_turned_off(variable: str) -> None:
     name, value = variable.split("=")
     program = (

@@ -64,10 +64,19 @@ def test_a_censored_weibull_with_wide_priors_builds_and_certifies(coreset, tmp_p
     )
 
 
-def test_files_have_the_same_columns(coreset, tmp_path):
+def test_files_have_the_same_columns(tmp_path):
     survival().to_parquet(tmp_path / "rows.parquet")
-    other = cb.build(model(), tmp_path / "rows.parquet", target="time", features=["age x"], size=20)
-    np.testing.assert_array_equal(other.indices, coreset.indices)
+    how = {"target": "time", "features": ["age x"], "size": 20, "method": cb.Uniform()}
+    first, other = (
+        cb.build(model(), rows, **how) for rows in (survival(), tmp_path / "rows.parquet")
+    )
+    assert other.rows.fields.keys() == first.rows.fields.keys()
+    for name, values in first.rows.fields.items():
+        np.testing.assert_array_equal(other.rows.fields[name], values)
+    theta = np.array([[1.0, 0.4, 0.2]])
+    np.testing.assert_array_equal(
+        other.model.potentials(theta, other.rows), first.model.potentials(theta, first.rows)
+    )
     assert list(other.to_frame()) == ["row_id", "weight", "age x", "event", "time"]
 
 

@@ -202,7 +202,12 @@ def funnel_of(num_groups, num_rows, spread):
 
 @pytest.mark.parametrize(
     ("num_groups", "num_rows", "spread"),
-    [(5, 300, 0.7), (5, 4000, 0.7), (8, 2000, 0.0), (200, 1000, 0.3)],
+    [
+        (5, 300, 0.7),
+        (8, 2000, 0.0),
+        pytest.param(5, 4000, 0.7, marks=pytest.mark.slow),
+        pytest.param(200, 1000, 0.3, marks=pytest.mark.slow),
+    ],
 )
 def test_nuts_finds_no_funnel(num_groups, num_rows, spread):
     """Few groups and many, known well and hardly, even with no difference between them at all."""

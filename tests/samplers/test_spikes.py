@@ -162,6 +162,7 @@ def test_a_model_of_one_parameter() -> None:
     assert spike_of(model, {"x": x}, np.ones(20), [0.1]) is None
 
 
+@pytest.mark.slow
 def test_degrees_of_freedom_that_may_go_to_zero() -> None:
     """Rows far away then cost little, and the one of most weight has the scale for itself."""
     model, data = student(3000, 1)

@@ -122,6 +122,7 @@ def test_an_idle_worker_killed_between_passes(data, expected, pool):
     assert same_bits(scan(SUMS, data, pool), expected)
 
 
+@pytest.mark.slow
 def test_a_stopped_worker_is_noticed_at_its_deadline(data, expected, tmp_path):
     trouble = Trouble(SUMS, tmp_path, "signal SIGSTOP")
     with cb.processes(2, deadline=3.0) as executor:
@@ -300,7 +301,13 @@ def test_a_script_needs_no_guard_and_leaves_no_worker(tmp_path):
     assert (out.count("started"), err) == (1, "") and "rows 50000" in out
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "end",
+    [
+        *(pytest.param(s, marks=pytest.mark.slow) for s in (signal.SIGINT, signal.SIGTERM)),
+        signal.SIGKILL,
+    ],
+)
 def test_however_the_program_ends_no_worker_stays(tmp_path, end):
     script = run_script(tmp_path, 3.0, after=1.5)
     assert script.stdout.readline() == "started\n"

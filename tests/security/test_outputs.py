@@ -193,6 +193,7 @@ def test_a_coreset_outlives_its_disk(small_disk, call, monkeypatch, trouble, wit
     assert not [name for name in os.listdir(small_disk) if name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_draws_outlive_a_full_disk(small_disk, folder):
     """In a process of its own, since HDF5 may end it when a file cannot be closed."""
     program = f"""
