@@ -163,6 +163,7 @@ def test_counted_rows_are_kept_with_their_counts():
     assert np.array_equal(coreset.weights[kept], counts[coreset.indices[kept]])
 
 
+@pytest.mark.slow
 def test_a_tolerance_is_reached_and_a_start_goes_on():
     frame = visits(5_000, "bernoulli", seed=4)
     model, rows = cb.from_formula("y ~ x + place", frame, family="bernoulli")
