@@ -92,7 +92,8 @@ def test_rare_levels_are_found_however_they_are_coded(how):
 def test_whole_levels_are_kept_the_rarest_first():
     level, X = coded("dummies")
     problem, rare = found(X)
-    ((_, kept),) = in_coreset(problem, rare, 2)
+    ((_, kept, nats),) = in_coreset(problem, rare, 2)
+    assert nats == 0.0
     assert kept.indices.tolist() == np.flatnonzero(level == 3).tolist()
     assert in_coreset(problem, rare, 1) == []
 
