@@ -1,6 +1,7 @@
 """An adapted model told which parameters its rows touch, if they touch few.
 
-The structure comes from the rows' derivatives (`structure`); here it is held against the prior,
+The structure comes from the rows' derivatives (`structure`), or from what a custom model says
+(`declared`); here it is held against the prior,
 whose Hessian must be an arrow as well: groups independent given everything that is no effect.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from corebayes.adapters.declared import declared_structure
 from corebayes.adapters.jax_model import JaxModel
 from corebayes.adapters.structure import find_row_structure
 from corebayes.arrow.layout import MOST_WIDE, Layout
@@ -19,8 +21,8 @@ from corebayes.types import Array, Indices, Model
 
 # With fewer parameters the dense way is as good.
 LEAST_DIM = 6
-# How far a parameter is moved to see what it changes, and what counts as no change.
-MOVED, UNCHANGED = 0.7, 1e-8
+# How far a parameter is moved to see what it changes.
+MOVED = 0.7
 
 
 def bound_with_structure(model: Model, data: Rows) -> Model:
@@ -29,9 +31,25 @@ def bound_with_structure(model: Model, data: Rows) -> Model:
     if not isinstance(model, CustomModel):
         return model
     bound = model.bind(data)
-    if bound.jax_log_density is not None:
+    if bound.groups:
+        _take_declared(bound, data)
+    elif bound.jax_log_density is not None:
         learn_structure(bound, data)
     return bound
+
+
+def _take_declared(model: CustomModel, data: Rows) -> None:
+    found = declared_structure(model, data)
+    model.row_structure = found
+    model.row_structure = _with_means(model, found)
+    Layout(model.row_structure.structure).check()
+    if not _is_arrow(model):
+        raise ValueError(
+            "log_prior ties effects of different groups to each other: with groups they must be "
+            "independent given the parameters of no group"
+        )
+    if not _has_jets(model, data):
+        raise ValueError("log_likelihood has no finite derivatives at θ = 0")
 
 
 def learn_structure(model: JaxModel | CustomModel, data: Rows) -> None:
@@ -81,7 +99,7 @@ def _bends(model: TouchingModel, place: int, others: Indices) -> bool:
     moved = theta.copy()
     moved[0, place] += MOVED
     first, second = (model.prior_products(at, probe)[1][0, others] for at in (theta, moved))
-    return not np.allclose(first, second, rtol=UNCHANGED, atol=UNCHANGED)
+    return not np.allclose(first, second, rtol=model.precision, atol=model.precision)
 
 
 def _is_arrow(model: JaxModel | CustomModel) -> bool:
@@ -101,7 +119,7 @@ def _is_arrow(model: JaxModel | CustomModel) -> bool:
     product[layout.own_positions] = sums.own_wide @ wide
     product[layout.own_positions] += np.einsum("gqr,gr->gq", sums.own_own, own)
     compared: Array = np.delete(exact - product, structure.scales)
-    return bool(np.all(np.abs(compared) <= UNCHANGED * (1.0 + np.abs(exact).max())))
+    return bool(np.all(np.abs(compared) <= model.precision * (1.0 + np.abs(exact).max())))
 
 
 def _has_jets(model: JaxModel | CustomModel, data: Rows) -> bool:

@@ -63,10 +63,11 @@ def find_row_structure(
     if not np.isfinite(seen.slopes).all() or touched.all():
         return None
     overview = data.ask(_Overview(model, seen.places[0]))
-    taken = np.zeros(model.dim, dtype=bool)
+    taken, names = np.zeros(model.dim, dtype=bool), data.column_names
     terms: list[tuple[Driver, Indices]] = []
     for (field, column), extent in overview.extents.items():
-        driver = Driver(field, column, int(extent.lowest), int(extent.highest))
+        label = names[column] if field == "X" and column is not None and names else ""
+        driver = Driver(field, column, int(extent.lowest), int(extent.highest), label)
         # Two values in one of many columns are a dummy variable.
         fewest = 1 if column is None else 2
         if not extent.whole or not fewest <= driver.last - driver.first < model.dim:
@@ -76,26 +77,35 @@ def find_row_structure(
             terms.append((driver, positions))
     if not terms:
         return None
-    effects = tuple(
-        Effects(driver.name, int(positions[0, 0]), len(positions), positions.shape[1], positions)
-        for driver, positions in terms
-    )
-    drivers = tuple(driver for driver, _ in terms)
+    return row_structure(terms, overview.touched & ~taken, block, seen)
+
+
+def row_structure(
+    terms: Sequence[tuple[Driver, Indices]], shared: Bools, block: Block, seen: RowSlopes | None
+) -> RowStructure:
+    """Group terms with the places of their effects, and what else rows touch; `seen` of the block
+    tells which of that are scales of effects."""
+    shared, taken = shared.copy(), np.zeros(shared.size, dtype=bool)
     lines = [
         (line, driver.values(block).astype(np.int64) - driver.first)
         for driver, positions in terms
         for line in positions.T
     ]
-    shared, scale_of = overview.touched & ~taken, np.full(model.dim, -1, dtype=np.int64)
-    for scale in np.flatnonzero(shared):
-        scaled = _scaled_lines(
-            seen, int(scale), [pair for pair in lines if scale_of[pair[0][0]] < 0]
-        )
-        for line in scaled:
-            scale_of[line] = scale
-            shared[scale] = False
-    alone = ~shared & ~taken
-    structure = Structure(np.flatnonzero(shared), np.flatnonzero(alone), effects)
+    scale_of = np.full(shared.size, -1, dtype=np.int64)
+    if seen is not None:
+        for scale in np.flatnonzero(shared):
+            free = [pair for pair in lines if scale_of[pair[0][0]] < 0]
+            for line in _scaled_lines(seen, int(scale), free):
+                scale_of[line] = scale
+                shared[scale] = False
+    for line, _ in lines:
+        taken[line] = True
+    effects = tuple(
+        Effects(driver.name, int(positions[0, 0]), len(positions), positions.shape[1], positions)
+        for driver, positions in terms
+    )
+    structure = Structure(np.flatnonzero(shared), np.flatnonzero(~shared & ~taken), effects)
+    drivers = tuple(driver for driver, _ in terms)
     return RowStructure(structure, drivers, scale_of, np.empty(0, dtype=np.int64))
 
 

@@ -34,6 +34,7 @@ from corebayes.build.groups import (
     level_one_size,
 )
 from corebayes.build.need import say_if_doubtful
+from corebayes.build.plan import say_plan
 from corebayes.build.reserve import with_reserve
 from corebayes.build.run import ALL_ROWS, Run, starting_points
 from corebayes.build.tolerance import Tolerance
@@ -178,6 +179,7 @@ def build(
             if (statement := statement_of(run.problem.model)) is not None:
                 bar.note(statement)
             say_if_doubtful(run.problem, size, bar)
+            say_plan(run.problem, run.method, None if size is None else [size], bar)
             run.init(size, points)
             reason = run.until(tolerance, bar.show)
         whole = run.whole() if is_default and models is None and around is None else None
@@ -270,6 +272,7 @@ def build_path(
                     if size not in passed or not _same(passed[size], points):
                         passed[size], steps[size] = points, len(run.trace)
 
+            say_plan(run.problem, method, wanted, bar)
             first = run.init_path(wanted)
             reason = run.until(Tolerance(None), watch)
         found = [

@@ -13,6 +13,9 @@ import numpy as np
 
 from corebayes.arrow.layout import Layout
 from corebayes.constructions.construction import no_direction
+from corebayes.data.warn import warn
+from corebayes.models.mixed import MixedRegression
+from corebayes.models.structure import StructuredModel
 from corebayes.tangent.arrow.coordinates import GroupedElement
 from corebayes.tangent.arrow.implicit import ImplicitSpace
 from corebayes.tangent.arrow.space import ArrowSpace, Grouped
@@ -59,6 +62,23 @@ def check_size(layout: Layout, size: int) -> None:
             f"groups), got {size:,}: with so many pairs of groups there is no quick choice of more "
             "rows. Ask for fewer, make the smaller terms coarser, or use all rows"
         )
+
+
+def warn_of_few(model: StructuredModel, size: int, matched: int) -> None:
+    """Some groups will have no row: nobody should take what is then said of them for what rows
+    say."""
+    terms = model.structure.terms
+    largest = max(terms, key=lambda term: term.num_groups, default=None)
+    if largest is None or size >= largest.num_groups:
+        return
+    whole_groups = isinstance(model, MixedRegression) and len(terms) == 1
+    warn(
+        f"size={size:,} is less than the {largest.num_groups:,} groups of {largest.name!r}: groups "
+        "without rows keep the prior of their effects, like groups that were never seen, and what "
+        f"all rows share is off with them. {matched:,} rows match everything, some two thirds of "
+        "them come close: give a larger size, or rows_per_group"
+        + ("; unit='group' keeps some whole groups, for what they share" if whole_groups else "")
+    )
 
 
 def largest_open(layout: Layout, matched: int) -> int:

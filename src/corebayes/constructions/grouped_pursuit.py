@@ -28,6 +28,7 @@ from corebayes.constructions.grouped_choice import (
     check_size,
     largest_open,
     pursued,
+    warn_of_few,
 )
 from corebayes.constructions.grouped_cubes import by_cubes, has_cubes
 from corebayes.constructions.grouped_draws import (
@@ -47,7 +48,6 @@ from corebayes.problem import Problem
 from corebayes.tangent.arrow.pool import GroupLook
 from corebayes.tangent.arrow.space import ArrowSpace
 from corebayes.types import Estimate, Points, Rng, WeightedPoints
-from corebayes.watch.logs import say
 
 # Newton's step in standard deviations, squared, on average over the parameters, at which the
 # tangent space stands where it should: a thirtieth of a standard deviation moves no covariance by
@@ -139,9 +139,10 @@ class GroupedPursuit(Construction):
         model, fitting = _structured(problem)
         matched = min(model.structure.num_matched, problem.data.num_rows)
         _check_groups(model, problem)
-        _say_plan(model, sizes, matched)
         goal = sizes or (largest_open(fitting.layout, matched),)
         check_size(fitting.layout, goal[-1])
+        if sizes is not None:
+            warn_of_few(model, sizes[0], matched)
         per_group = self._per_group(fitting, goal[-1])
         look = problem.ask(GroupLook(model, fitting.layout, None, per_group, _seed(rng)))
         assert look.pool is not None
@@ -245,16 +246,6 @@ def _check_groups(model: StructuredModel, problem: Problem) -> None:
             f"{problem.data.num_rows:,} rows: a coreset keeps some rows of every group, so there "
             "is nothing to leave out. Use all rows, or a column with fewer groups"
         )
-
-
-def _say_plan(model: StructuredModel, sizes: tuple[int, ...] | None, matched: int) -> None:
-    asked = "" if sizes is None else f"; asked for {sizes[-1]:,}"
-    say(
-        "plan",
-        f"{model.structure.describe()}. {matched:,} rows match all their quadratics, "
-        f"some two thirds of them come close{asked}",
-        num_matched=matched,
-    )
 
 
 def _shown(points: WeightedPoints, size: int) -> WeightedPoints:

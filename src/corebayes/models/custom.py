@@ -14,6 +14,16 @@ from corebayes.arguments import checked_whole
 from corebayes.files.markup import model_html
 from corebayes.models.autodiff import JaxDerivatives, jax_derivatives
 from corebayes.models.compiling import float64
+from corebayes.models.custom_checks import (
+    ROWS_TRIED,
+    Function,
+    WeightedFunction,
+    checked,
+    copied,
+    of_rows,
+    places_of_effects,
+    spread_rows,
+)
 from corebayes.models.derivative_check import Given, check_given
 from corebayes.models.finite_differences import (
     difference_gradient,
@@ -22,12 +32,7 @@ from corebayes.models.finite_differences import (
 )
 from corebayes.models.named_rows import Naming, OnNamedRows, named
 from corebayes.models.touching import TouchingModel
-from corebayes.types import Array, Block, Data, Indices
-
-WeightedFunction = Callable[[Array, Block, Array], Array]
-Function = Callable[[Array], Array]
-
-ROWS_TRIED, ROWS_DIFFERENCED = 5, 24
+from corebayes.types import Array, Block, Data
 
 
 class CustomModel(TouchingModel):
@@ -44,6 +49,10 @@ class CustomModel(TouchingModel):
     bound; those not given are taken by JAX when the functions are JAX functions, else by central
     differences, from 4·d draws for a gradient and about 2·d² for a Hessian. Functions must be
     defined at module level to be sent to other processes.
+
+    Rows that touch few parameters, as with effects b[g] of groups, are a mixed model. Functions of
+    JAX show that themselves; for others `groups` says it: for every column with the numbers
+    0, 1, … of groups the places of their effects in θ, one for each group, or (groups, effects).
     """
 
     def __init__(
@@ -58,6 +67,7 @@ class CustomModel(TouchingModel):
         log_prior_hessian: Function | None = None,
         names: Sequence[str] | None = None,
         log_concave: bool = False,
+        groups: Mapping[str, Any] | None = None,
     ):
         dim = checked_whole("dim", dim)
         functions = {
@@ -82,6 +92,8 @@ class CustomModel(TouchingModel):
         self._log_prior_hessian = log_prior_hessian
         self._names: tuple[str, ...] = tuple(names or (f"theta[{k}]" for k in range(dim)))
         self._log_concave = log_concave
+        self.groups = places_of_effects(groups or {}, self._dim)
+        """Places (groups, effects) in θ of the effects of each column's groups."""
         self._first_rows: Block | None = None
 
     def __repr__(self) -> str:
@@ -106,7 +118,7 @@ class CustomModel(TouchingModel):
     def bind(self, data: Data) -> Self:
         """Try every given function on a few rows: shapes, rows that look at each other, arguments
         that are changed, and given derivatives against differences."""
-        block = _copied(data.take(np.arange(min(ROWS_TRIED, data.num_rows))))
+        block = copied(data.take(np.arange(min(ROWS_TRIED, data.num_rows))))
         bound = self.named(data.column_names, data.target_name)
         bound._first_rows = block
         bound._try(block)
@@ -141,6 +153,7 @@ class CustomModel(TouchingModel):
         naming = Naming(tuple(columns), target, kept)
         other = copy.copy(self)
         other.__dict__.pop("_by_jax", None)
+        other.__dict__.pop("_compiled_kernels", None)
         other._log_likelihood = named(self._log_likelihood, naming)
         other._gradient = named(self._gradient, naming)
         other._hessian = named(self._hessian, naming)
@@ -157,6 +170,10 @@ class CustomModel(TouchingModel):
     def jax_log_density(self) -> Callable[[Any, Any, Any], Any] | None:
         """log π_0 + Σ_n w_n f_n of (theta, fields, weights), if JAX can follow the functions."""
         return None if self._by_jax is None else self._by_jax.log_density
+
+    @property
+    def is_traced(self) -> bool:
+        return self._by_jax is not None
 
     def row_terms(self, theta: Any, rows: Mapping[str, Any]) -> Any:
         """f_n(θ) of these rows, (n,), for JAX to trace."""
@@ -184,13 +201,13 @@ class CustomModel(TouchingModel):
         self._plain_prior(draws)
         theta, weights, dim = draws[0], np.ones(len(block)), self._dim
         if self._gradient is not None:
-            _checked(self._gradient(theta, block, weights), (dim,), "gradient", "(d,)")
+            checked(self._gradient(theta, block, weights), (dim,), "gradient", "(d,)")
         if self._hessian is not None:
-            _checked(self._hessian(theta, block, weights), (dim, dim), "hessian", "(d, d)")
+            checked(self._hessian(theta, block, weights), (dim, dim), "hessian", "(d, d)")
         if self._log_prior_gradient is not None:
-            _checked(self._log_prior_gradient(theta), (dim,), "log_prior_gradient", "(d,)")
+            checked(self._log_prior_gradient(theta), (dim,), "log_prior_gradient", "(d,)")
         if self._log_prior_hessian is not None:
-            _checked(self._log_prior_hessian(theta), (dim, dim), "log_prior_hessian", "(d, d)")
+            checked(self._log_prior_hessian(theta), (dim, dim), "log_prior_hessian", "(d, d)")
         if np.any(draws) or np.any(weights != 1.0):
             raise ValueError(
                 "a function of the model changes the θ or weights it is given: copy it"
@@ -213,7 +230,7 @@ class CustomModel(TouchingModel):
 
     def _try_derivatives(self, data: Data) -> None:
         if self._gradient is not None or self._hessian is not None:
-            block = data.take(_spread_rows(data))
+            block = data.take(spread_rows(data))
             weights = np.random.default_rng(20190101).uniform(0.5, 3.0, len(block))
 
             def terms(draws: Array) -> Array:
@@ -224,8 +241,8 @@ class CustomModel(TouchingModel):
                 meaning="Σ_n w_n log p(x_n | θ), with the given weights and without the prior",
                 prefix="",
                 values=terms,
-                gradient=_of_rows(self._gradient, block, weights),
-                hessian=_of_rows(self._hessian, block, weights),
+                gradient=of_rows(self._gradient, block, weights),
+                hessian=of_rows(self._hessian, block, weights),
             )
             check_given(likelihood, self._names)
 
@@ -257,11 +274,11 @@ class CustomModel(TouchingModel):
         """By the function as it was given."""
         shape = (len(block), draws.shape[0])
         with self._precisely():
-            return _checked(self._log_likelihood(draws, block), shape, "log_likelihood", "(n, S)")
+            return checked(self._log_likelihood(draws, block), shape, "log_likelihood", "(n, S)")
 
     def _plain_prior(self, draws: Array) -> Array:
         with self._precisely():
-            return _checked(self._log_prior(draws), (draws.shape[0],), "log_prior", "(S,)")
+            return checked(self._log_prior(draws), (draws.shape[0],), "log_prior", "(S,)")
 
     def sum_potentials(self, draws: Array, block: Block, weights: Array | None = None) -> Array:
         if len(block) == 0:
@@ -279,6 +296,8 @@ class CustomModel(TouchingModel):
             return self._gradient(theta, block, weights)
         if self._by_jax is not None:
             return self._by_jax.gradient(theta, block, weights)
+        if self.row_structure is not None:
+            return self.touched_gradient(theta, block, weights)
         return difference_gradient(lambda draws: self.sum_potentials(draws, block, weights), theta)
 
     def hessian(self, theta: Array, block: Block, weights: Array) -> Array:
@@ -325,25 +344,3 @@ class CustomModel(TouchingModel):
         if self._by_jax is not None:
             return self._by_jax.log_prior_hessian(theta)
         return difference_hessian(self.log_prior, theta)
-
-
-def _copied(block: Block) -> Block:
-    return Block({name: values.copy() for name, values in block.fields.items()}, block.counts)
-
-
-def _spread_rows(data: Data) -> Indices:
-    """A few rows from all over the data."""
-    return data.some(np.random.default_rng(0), min(ROWS_DIFFERENCED, data.num_rows))
-
-
-def _of_rows(function: WeightedFunction | None, block: Block, weights: Array) -> Function | None:
-    return None if function is None else lambda theta: function(theta, block, weights)
-
-
-def _checked(values: object, shape: tuple[int, ...], function: str, meaning: str) -> Array:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != shape:
-        raise ValueError(
-            f"{function} must return an array of shape {meaning} = {shape}, got {array.shape}"
-        )
-    return array

@@ -1,9 +1,9 @@
-"""Models of one's own in JAX whose rows touch few parameters.
+"""Models of one's own whose rows touch few parameters.
 
 What rows say is a function of the touched parameters themselves: k predictors, each one a parameter
-of all rows or one effect of the row's group. Derivatives of all rows come at once, in forward mode,
-along k directions of θ: a shared parameter alone, or effect j of *every* group together, since a
-row sees its own group's only.
+of all rows or one effect of the row's group. Derivatives of all rows come at once, along k
+directions of θ: a shared parameter alone, or effect j of *every* group together, since a row sees
+its own group's only; by JAX (`touching_traced`), or by differences (`touching_differences`).
 
 A hierarchy that is written z_g ~ N(0, 1), b_g = τ z_g is taken in the coordinates b_g: there rows
 do not touch log τ, as in the centred form. `scale_of` says which entries of θ are multiplied by
@@ -12,7 +12,6 @@ which scale (`Rescaling`).
 
 from __future__ import annotations
 
-import importlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
@@ -20,13 +19,11 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from corebayes.models.compiling import call, pad
 from corebayes.models.rescaling import Rescaling
 from corebayes.models.structure import Structure, StructuredModel, Touch
+from corebayes.models.touching_differences import Differences
+from corebayes.models.touching_traced import RowMeans, ScaleJet, Traced
 from corebayes.types import Array, Block, Indices, Model
-
-# Rows of one call: few shapes, since each is compiled.
-SIZES = (128, 1024, 4096)
 
 
 class Driver(NamedTuple):
@@ -38,10 +35,12 @@ class Driver(NamedTuple):
     first: int
     """The smallest of them, which is group 0."""
     last: int
+    label: str = ""
+    """What the column is called, where it has a name."""
 
     @property
     def name(self) -> str:
-        return self.field if self.column is None else f"{self.field}[{self.column}]"
+        return self.label or (self.field if self.column is None else f"{self.field}[{self.column}]")
 
     def values(self, block: Block) -> Array:
         values = block[self.field]
@@ -64,27 +63,9 @@ class RowStructure(NamedTuple):
         return np.stack(numbers, axis=1).astype(np.int64)
 
 
-class RowMeans(NamedTuple):
-    """Potentials and their derivatives in the k predictors, on average over some places."""
-
-    value: Array
-    """(n,)."""
-    first: Array
-    """(n, k)."""
-    second: Array
-    """(n, k, k)."""
-
-
-class ScaleJet(NamedTuple):
-    """A value with its derivatives in the scales."""
-
-    value: float
-    slope: Array
-    bend: Array
-
-
 class TouchingModel:
-    """What a model with `row_terms` and `prior_term` in JAX gets from its `row_structure`."""
+    """What a model with `row_terms` and `prior_term`, or plain functions, gets from its
+    `row_structure`."""
 
     row_structure: RowStructure | None = None
 
@@ -139,110 +120,62 @@ class TouchingModel:
         designs = np.broadcast_to(chosen, (len(block), *chosen.shape))
         return Touch(designs, self._known.groups(block))
 
-    def row_means(self, places: Array, block: Block) -> RowMeans:
-        """Averages over places (R, d) of rows' potentials, slopes and Hessians.
-
-        Cost: R·k² potentials of every row.
-        """
-        parts: list[RowMeans] = []
-        for first in range(0, len(block), SIZES[-1]):
-            rows = {name: a[first : first + SIZES[-1]] for name, a in block.fields.items()}
-            number = min(len(block) - first, SIZES[-1])
-            size = next(size for size in SIZES if size >= number)
-            filled = {name: pad(values, size) for name, values in rows.items()}
-            answer = _call(self._compiled_means, places, filled)
-            parts.append(RowMeans(*(part[:number] for part in answer)))
-        return RowMeans(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    @property
+    def is_traced(self) -> bool:
+        """Whether JAX can follow `row_terms` and `prior_term`."""
+        return True
 
     @cached_property
     def rescaling(self) -> Rescaling:
         """From the coordinates to θ, as the model has it."""
         return Rescaling(self._known.scale_of)
 
+    @cached_property
+    def _compiled_kernels(self) -> Traced | Differences:
+        directions: Array = self._directions
+        if not self.is_traced:
+            model: Any = self
+            return Differences(model, directions)
+        return Traced(self.row_terms, self.prior_term, directions, self.rescaling)
+
+    @property
+    def precision(self) -> float:
+        """What derivatives are right to, relative to the largest."""
+        return self._compiled_kernels.precision
+
+    def row_means(self, places: Array, block: Block) -> RowMeans:
+        """Averages over places (R, d) of rows' potentials, slopes and Hessians.
+
+        Cost: R·k² potentials of every row.
+        """
+        return self._compiled_kernels.row_means(places, block)
+
+    def touched_gradient(self, theta: Array, block: Block, weights: Array) -> Array:
+        """∇ Σ_n w_n f_n where only differences are to be had. Cost: 4·k potentials of every row."""
+        kernels, known = self._compiled_kernels, self._known
+        assert isinstance(kernels, Differences)
+        slopes = weights[:, None] * kernels.row_slopes(theta, block)
+        gradient, groups = np.zeros(theta.size), known.groups(block)
+        shared = known.structure.shared[~np.isin(known.structure.shared, known.untouched)]
+        gradient[shared], column = slopes[:, : shared.size].sum(axis=0), shared.size
+        for number, term in zip(groups.T, known.structure.terms, strict=True):
+            own = slopes[:, column : column + term.num_effects]
+            np.add.at(gradient, term.positions[number], own)
+            column += term.num_effects
+        return gradient
+
     def prior_mean(self, places: Array) -> float:
         """The average of log π_0 in the coordinates, over places (R, d)."""
-        return float(_call(self._compiled_prior_mean, places))
+        return self._compiled_kernels.prior_mean(places)
 
     def prior_products(self, places: Array, probes: Array) -> tuple[Array, Array]:
         """Averages over places of the gradient (d,) and of the Hessian times probes (K, d)."""
-        return _call(self._compiled_prior_products, places, probes)
+        return self._compiled_kernels.prior_products(places, probes)
 
     def prior_of_scales(self, places: Array, scales: Array) -> ScaleJet:
         """The average of log π_0 over places whose scales are all set to these."""
-        return ScaleJet(*_call(self._compiled_prior_of_scales, places, scales))
-
-    def _traced_prior(self, coordinates: Any) -> Any:
-        volume = self.rescaling.traced_log_volume(coordinates)
-        return self.prior_term(self.rescaling.traced(coordinates)) + volume
-
-    @cached_property
-    def _compiled_means(self) -> Any:
-        jax, directions = _jax(), self._directions
-
-        def at(place: Any, rows: Mapping[str, Any]) -> Any:
-            def moved(steps: Any) -> Any:
-                return self.row_terms(self.rescaling.traced(place + steps @ directions), rows)
-
-            def slopes(steps: Any) -> Any:
-                return jax.jacfwd(moved)(steps)
-
-            zero = jax.numpy.zeros(len(directions))
-            return moved(zero), slopes(zero), jax.jacfwd(slopes)(zero)
-
-        def means(places: Any, rows: Mapping[str, Any]) -> Any:
-            def add(total: Any, place: Any) -> Any:
-                return jax.tree_util.tree_map(jax.numpy.add, total, at(place, rows)), None
-
-            def empty(shape: Any) -> Any:
-                return jax.numpy.zeros(shape.shape, shape.dtype)
-
-            def mean(total: Any) -> Any:
-                return total / len(places)
-
-            zeros = jax.tree_util.tree_map(empty, jax.eval_shape(at, places[0], rows))
-            total, _ = jax.lax.scan(add, zeros, places)
-            return jax.tree_util.tree_map(mean, total)
-
-        return jax.jit(means)
-
-    @cached_property
-    def _compiled_prior_mean(self) -> Any:
-        jax = _jax()
-
-        def mean(places: Any) -> Any:
-            return jax.vmap(self._traced_prior)(places).mean()
-
-        return jax.jit(mean)
-
-    @cached_property
-    def _compiled_prior_products(self) -> Any:
-        jax = _jax()
-        gradient = jax.grad(self._traced_prior)
-
-        def products(place: Any, probes: Any) -> Any:
-            def product(probe: Any) -> Any:
-                return jax.jvp(gradient, (place,), (probe,))[1]
-
-            return gradient(place), jax.vmap(product)(probes)
-
-        def means(places: Any, probes: Any) -> Any:
-            slopes, bends = jax.vmap(products, in_axes=(0, None))(places, probes)
-            return slopes.mean(axis=0), bends.mean(axis=0)
-
-        return jax.jit(means)
-
-    @cached_property
-    def _compiled_prior_of_scales(self) -> Any:
-        jax, positions = _jax(), self._known.structure.scales
-
-        def value(scales: Any, places: Any) -> Any:
-            return jax.vmap(self._traced_prior)(places.at[:, positions].set(scales)).mean()
-
-        def jet(places: Any, scales: Any) -> Any:
-            both = jax.value_and_grad(value)(scales, places)
-            return *both, jax.hessian(value)(scales, places)
-
-        return jax.jit(jet)
+        positions = self._known.structure.scales
+        return self._compiled_kernels.prior_of_scales(places, positions, scales)
 
 
 class LocalModel(TouchingModel, StructuredModel):  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -252,11 +185,3 @@ class LocalModel(TouchingModel, StructuredModel):  # pyright: ignore[reportIncom
 def is_touching(model: Model) -> TypeGuard[LocalModel]:
     """Whether what rows touch is known from derivatives."""
     return isinstance(model, TouchingModel) and model.row_structure is not None
-
-
-def _jax() -> Any:
-    return importlib.import_module("jax")
-
-
-def _call(kernel: Any, *arguments: Any) -> Any:
-    return _jax().tree_util.tree_map(np.asarray, call(kernel, *arguments))

@@ -32,7 +32,7 @@ class LocalFrame(NamedTuple):
     affine: Frame
     rescaling: Rescaling
     log_density: Any
-    """log π_w in the affine coordinates, of (x, rows, weights), in JAX."""
+    """log π_w in the affine coordinates, of (x, rows, weights), in JAX; None by plain functions."""
 
     @property
     def mean(self) -> Array:
@@ -73,7 +73,7 @@ def _density(model: LocalModel, firm: tuple[int, ...]) -> Any:
     def log_density(x: Any, rows: Any, weights: Any) -> Any:
         return own(rescaling.traced(x), rows, weights) + rescaling.traced_log_volume(x)
 
-    return log_density if firm else own
+    return log_density if firm and own is not None else own
 
 
 def local_start(rng: Rng, posterior: Posterior, frame: LocalFrame) -> Array:

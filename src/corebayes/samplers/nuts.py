@@ -155,7 +155,12 @@ class NUTS:
             quickest = mixed_density if self.compiled else MixedDensity
             density: Callback | Pointer = quickest(posterior, frame)
         elif isinstance(frame, LocalFrame):
-            density = jax_density(frame.log_density, posterior, frame.affine)
+            traced = frame.log_density
+            density = (
+                plain_density(posterior, frame.affine)
+                if traced is None
+                else jax_density(traced, posterior, frame.affine)
+            )
         else:
             density = (quickest_density if self.compiled else plain_density)(posterior, frame)
         names = list(STATS.values())
