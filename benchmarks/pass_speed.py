@@ -1,12 +1,12 @@
 """One pass over the rows against the naive NumPy version, in one run.
 
-    python -m benchmarks.pass_speed [--rows 1000000] [--draws 100]
+    python -m benchmarks.pass_speed [--rows 300000] [--draws 100] [--rounds 2]
 
 Each version runs in its own process, so that its peak memory above the data can be read off, and
-they take turns: the best of twelve runs counts. Sums and row correlations of logistic potentials,
-then one Hermite pass of order 2. Beside each pass stand two limits that are measured in the same
-run on one core: reading the rows once at the speed of memory, and its products of matrices at the
-speed of a large one. What a pass takes beyond them goes into exponentials and logarithms.
+they take turns: the best of three runs in each round counts. Sums and row correlations of logistic
+potentials, then one Hermite pass of order 2. Beside each pass stand two limits that are measured in
+the same run on one core: reading the rows once at the speed of memory, and its products of matrices
+at the speed of a large one. What a pass takes beyond them goes into exponentials and logarithms.
 """
 
 from __future__ import annotations
@@ -132,8 +132,9 @@ def measure(name: str, num_rows: int, num_draws: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=300_000)
     parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure == "machine":
@@ -145,7 +146,7 @@ def main() -> None:
     results: dict[str, dict[str, float]] = {}
     # Machines have slow spells, so the versions take turns and each keeps its best.
     passes = [("machine", "0"), ("naive", "0"), ("numpy", "0"), ("numba", "1"), ("hermite", "1")]
-    for name, numba in 4 * passes:
+    for name, numba in arguments.rounds * passes:
         command = [sys.executable, __file__, "--measure", name]
         command += ["--rows", str(arguments.rows), "--draws", str(arguments.draws)]
         environment = os.environ | {"COREBAYES_NUMBA": numba}

@@ -271,6 +271,7 @@ def test_every_model_has_a_name_and_takes_its_options(name):
     assert given.get(name, lambda: True)()
 
 
+@pytest.mark.slow
 def test_demo_writes_its_figure_and_its_numbers(call, folder):
     code, out, err = call("demo --rows 2000 --size 60 --json")
     assert code == 0

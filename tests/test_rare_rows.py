@@ -92,7 +92,8 @@ def test_rare_levels_are_found_however_they_are_coded(how):
 def test_whole_levels_are_kept_the_rarest_first():
     level, X = coded("dummies")
     problem, rare = found(X)
-    ((_, kept),) = in_coreset(problem, rare, 2)
+    ((_, kept, nats),) = in_coreset(problem, rare, 2)
+    assert nats == 0.0
     assert kept.indices.tolist() == np.flatnonzero(level == 3).tolist()
     assert in_coreset(problem, rare, 1) == []
 
@@ -163,6 +164,7 @@ def test_counted_rows_are_kept_with_their_counts():
     assert np.array_equal(coreset.weights[kept], counts[coreset.indices[kept]])
 
 
+@pytest.mark.slow
 def test_a_tolerance_is_reached_and_a_start_goes_on():
     frame = visits(5_000, "bernoulli", seed=4)
     model, rows = cb.from_formula("y ~ x + place", frame, family="bernoulli")

@@ -40,6 +40,28 @@ def test_a_matched_space_is_no_kl_of_zero(seed: int, size: int) -> None:
     assert truth / 3.0 < own < 3.0 * truth
 
 
+def lognormal_counts(seed: int, num_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """A few rows lie so far out that the model does not hold for them."""
+    rng = np.random.default_rng(seed)
+    X = rng.lognormal(0.0, 1.2, (num_rows, 5))
+    X[:, 0] = 1.0
+    eta = X @ np.array([-1.0, 0.2, -0.2, 0.1, 0.15])
+    return X, rng.poisson(np.exp(np.clip(eta, -20.0, 8.0))).astype(float)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_rows_far_out_are_reached_and_seen(seed: int) -> None:
+    """A subsample without them led nowhere, and a build ended some 10¹³⁰ nats away; what degree
+    three does not see of them was not in its own KL."""
+    rows = lognormal_counts(seed, 60_000)
+    model = cb.PoissonRegression(prior=cb.Normal())
+    coreset = cb.build(model, rows, size=18, reserve=0, progress=False)
+    own, kl = coreset.trace[-1]["kl"], cb.certify(coreset, rows, draws=1000).reverse_kl
+    assert kl is not None and kl.value < 1e-4
+    noise = 2.0 * kl.standard_error
+    assert (kl.value - noise) / 3.0 < own < 3.0 * (kl.value + noise)
+
+
 @pytest.mark.filterwarnings("ignore:the coreset posterior is about")
 @pytest.mark.parametrize(
     "family", ["logistic", "poisson", pytest.param("student", marks=pytest.mark.slow)]

@@ -27,15 +27,24 @@ def normal_in_numpy(draws):
     return -0.5 * np.sum(np.square(draws) / np.array([1.0, 4.0, 0.25]), axis=1)
 
 
-@pytest.fixture
-def rows():
+def some_rows():
     rng = np.random.default_rng(0)
     return open_rows((rng.normal(size=(40, 3)), np.where(rng.random(40) < 0.3, -1.0, 1.0)))
 
 
+@pytest.fixture
+def rows():
+    return some_rows()
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return CustomModel(logistic_in_jax, normal_in_jax, 3).bind(some_rows())
+
+
 @pytest.mark.parametrize("num_rows", [1, 31, 33, 40])
-def test_slopes_equal_the_closed_form(rows, num_rows):
-    model = CustomModel(logistic_in_jax, normal_in_jax, 3).bind(rows)
+def test_slopes_equal_the_closed_form(rows, compiled, num_rows):
+    model = compiled
     block = rows.take(np.arange(num_rows))
     weights = np.random.default_rng(1).gamma(0.5, size=num_rows) * 100.0
     theta = np.array([0.3, -1.2, 2.0])

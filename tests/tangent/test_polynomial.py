@@ -7,7 +7,7 @@ import pytest
 from numpy.polynomial.hermite_e import hermeval
 
 from corebayes.coreset.missed import Missed, check_missed, num_numbers, read_missed
-from corebayes.tangent.polynomial import element_at, polynomial_of
+from corebayes.tangent.polynomial import element_at, polynomial_of, values_at
 from corebayes.types import Gaussian
 
 HERE = Gaussian(np.array([0.3, -0.2]), np.array([[0.5, 0.0], [0.2, 0.7]]))
@@ -32,6 +32,13 @@ def _value(polynomial, theta):
             entry = comb(degree, ones) / factorial(degree) * polynomial.numbers[place]
             total, place = total + entry * powers[0] * powers[1], place + 1
     return total
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+def test_its_values_are_those_of_hermite_polynomials_up_to_a_constant(order):
+    polynomial, places = _polynomial(order), np.random.default_rng(9).normal(size=(7, 2))
+    values, truth = values_at(polynomial, places), _value(polynomial, places)
+    np.testing.assert_allclose(values - values[0], truth - truth[0], rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("order", [1, 3, 4, 6])

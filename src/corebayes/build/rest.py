@@ -29,7 +29,7 @@ from corebayes.models.glm import GLM
 from corebayes.models.mixed import MixedRegression
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
-from corebayes.types import Indices, Points, WeightedPoints
+from corebayes.types import Estimate, Indices, Points, WeightedPoints
 
 # The share of the coreset that kept rows may have; and one in so many of all rows, since what they
 # say about the other coefficients is not seen by the construction.
@@ -49,6 +49,14 @@ class Rest:
     """The numbers of all rows of their levels, sorted."""
     problem: Problem
     """The rest, without the columns that only the kept rows see."""
+    nats: float
+    """What the kept rows miss of their levels."""
+
+    def kl(self, of_the_rest: Estimate | None) -> Estimate | None:
+        """Of the coreset with the kept rows."""
+        if of_the_rest is None:
+            return None
+        return of_the_rest._replace(value=of_the_rest.value + self.nats)
 
     def joined(self, points: WeightedPoints) -> WeightedPoints:
         """The coreset: points of the rest, with all their columns, and the kept rows."""
@@ -77,13 +85,12 @@ def rest_of(problem: Problem, method: Construction, size: int | None) -> Rest | 
         return None
     most = min(wanted, data.num_rows // MANY)
     found = in_coreset(problem, rare, most, is_open=size is None)
-    dropped = rare.columns([level for level, _ in found]) if found else None
+    dropped = rare.columns([one.level for one in found]) if found else None
     if dropped is None:
         return None
-    apart = np.sort(np.concatenate([level.indices for level, _ in found]))
+    apart = np.sort(np.concatenate([one.level.indices for one in found]))
     columns = tuple(place for place in range(data.template.X.shape[1]) if place not in dropped)
     table: Any = Narrowed(table=data.table, narrowing=Narrowing(columns=columns), apart=apart)
     left = Problem(with_columns(model, columns), data.showing(table))
-    return Rest(
-        problem, reduce(WeightedPoints.append, (points for _, points in found)), apart, left
-    )
+    kept = reduce(WeightedPoints.append, (one.points for one in found))
+    return Rest(problem, kept, apart, left, sum(one.nats for one in found))

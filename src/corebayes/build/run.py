@@ -284,7 +284,7 @@ class Run:
 
     def _record(self, info: Info) -> float:
         seconds = time.perf_counter() - self.limit.began
-        kl, error = info.kl or (None, None)
+        kl, error = (info.kl if self.rest is None else self.rest.kl(info.kl)) or (None, None)
         self.warning = info.warning
         self.trace.append(
             {

@@ -12,6 +12,7 @@ coefficient and on few others, so a handful of rows is enough.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,30 +35,39 @@ FEWEST, MOST, ENOUGH = 3, 10, 1e-6
 NUM_DRAWS = 500
 
 
+class OfLevel(NamedTuple):
+    """A level, and what a coreset has of it."""
+
+    level: Points
+    points: WeightedPoints
+    nats: float = 0.0
+    """What these miss of the others."""
+
+
 def in_coreset(
     problem: Problem, rare: RareLevels, most: int, *, is_open: bool = False
-) -> list[tuple[Points, WeightedPoints]]:
+) -> list[OfLevel]:
     """Levels, and what a coreset has of each: as many as can be with `most` rows together.
 
     Cost: densities of some thousand rows at a thousand draws, where not all levels are kept whole.
     """
-    whole = [(level, level.weighted(level.rows.multiplicity())) for level in rare.levels]
+    whole = [OfLevel(level, level.weighted(level.rows.multiplicity())) for level in rare.levels]
     largest = WHOLE_OF_OPEN if is_open else WHOLE
-    sizes = [own.size for _, own in whole]
+    sizes = [own.points.size for own in whole]
     if sum(sizes) <= most and max(sizes) <= largest:
         return whole
     fewer = _stand_ins(problem, rare.levels)
     found = [
-        (level, min(fewer[number] or own, own, key=lambda one: one.size))
-        for number, (level, own) in enumerate(whole)
-        if fewer[number] is not None or own.size <= largest
+        min(fewer[number] or own, own, key=lambda one: one.points.size)
+        for number, own in enumerate(whole)
+        if fewer[number] is not None or own.points.size <= largest
     ]
-    found.sort(key=lambda pair: pair[1].size)
-    together = np.cumsum([points.size for _, points in found])
-    return [pair for pair, size in zip(found, together, strict=True) if size <= most]
+    found.sort(key=lambda one: one.points.size)
+    together = np.cumsum([one.points.size for one in found])
+    return [one for one, size in zip(found, together, strict=True) if size <= most]
 
 
-def _stand_ins(problem: Problem, levels: Sequence[Points]) -> list[WeightedPoints | None]:
+def _stand_ins(problem: Problem, levels: Sequence[Points]) -> list[OfLevel | None]:
     """For each level a few of its rows; None where none will do, or it needs none."""
     draws, proposal = _draws(problem, levels)
     if draws is None or proposal is None:
@@ -66,16 +76,16 @@ def _stand_ins(problem: Problem, levels: Sequence[Points]) -> list[WeightedPoint
     return [_stand_in(space, level) if proposal.sees(level.rows) else None for level in levels]
 
 
-def _stand_in(space: MonteCarloSpace, level: Points) -> WeightedPoints | None:
+def _stand_in(space: MonteCarloSpace, level: Points) -> OfLevel | None:
     if level.indices.size <= FEWEST:
         return None
     total = space.total(level.rows).element
     sizes = range(1, min(MOST, level.indices.size) + 1)
     for choice in orthogonal_pursuit(space, level.rows, total, list(sizes)):
         points = level.take(choice.taken).weighted(choice.weights)
-        left = total - space.combine(space.embed(points.rows), points.weights)
-        if half_square(left) <= ENOUGH:
-            return points
+        nats = half_square(total - space.combine(space.embed(points.rows), points.weights))
+        if nats <= ENOUGH:
+            return OfLevel(level, points, nats)
     return None
 
 

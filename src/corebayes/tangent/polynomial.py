@@ -52,6 +52,22 @@ def total_at(polynomial: Missed, at: Gaussian, order: int) -> Total:
     return Total(np.concatenate([*parts, *missing]), float(constant))
 
 
+def values_at(polynomial: Missed, places: Array) -> Array:
+    """Of each of some θ, up to a constant."""
+    mean, factor = polynomial.at
+    z = np.asarray(np.linalg.solve(factor, (places - mean).T), dtype=np.float64).T
+    # Powers of z instead of Hermite polynomials: the widening from a point.
+    _, *tensors = _widened(_tensors(polynomial), -np.eye(mean.size))
+    values = np.zeros(len(z))
+    for degree, tensor in enumerate(tensors, start=1):
+        # One index after the other, the last first.
+        form = np.tensordot(z, tensor, axes=([1], [tensor.ndim - 1]))
+        for _ in range(degree - 1):
+            form = np.einsum("s...i,si->s...", form, z)
+        values += form / factorial(degree)
+    return values
+
+
 def _shifted(tensors: list[Array], shift: Array) -> list[Array]:
     """exp(⟨a, ∂⟩): every degree gets what the higher ones are at a."""
     result = [tensor.copy() for tensor in tensors]

@@ -86,8 +86,14 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
     settled = _settled(view, rough, geometry, space, rows)
     unseen = settled is None
     if settled is None:
+        # A few rows far out may say more than all others, and the subsample lacks them.
+        seen = _with_heavy(view, space, points)
+        rows = Block(seen.rows.fields, seen.weights)
+        space = rough.space(view.rng, problem, seen, space.location)
+        settled = _settled(view, rough, geometry, space, rows)
+    if settled is None:
         # A wide prior on what the subsample does not show: safe steps to the mode come first.
-        start = rough.space(view.rng, problem, points).location
+        start = space.location
         ask = Remembered(problem.ask)
         # Each takes a pass for the length and one for the derivatives; half is for what follows.
         steps = max(int(min(view.passes_left, MOST_PASSES_TO_MODE) / 4.0), 1)
@@ -107,6 +113,16 @@ def arrive(view: View, points: WeightedPoints) -> Arrival | None:
         space = geometry.space_at(problem, nearer)
         total = geometry.total(problem, space)
     return Arrival(Look.of(points, space, total), geometry, heavy)
+
+
+def _with_heavy(view: View, space: HermiteSpace, points: WeightedPoints) -> WeightedPoints:
+    """A subsample and the rows that are heaviest there, which stand for themselves; the others for
+    all that are left. Cost: a pass of N·d² flops."""
+    heavy = heaviest(view, space, points, rare=True)
+    heavy = heavy.at(heavy.rows.multiplicity())
+    left = view.problem.data.total_count - float(heavy.weights.sum())
+    others = points.scaled(left / float(points.weights.sum()))
+    return others.append(heavy)
 
 
 class Place(NamedTuple):

@@ -2,67 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import logsumexp
 
 from corebayes.constructions.annealed.look import Look
+from corebayes.constructions.annealed.surrogate import NEGLIGIBLE, Carried
 from corebayes.constructions.annealed.view import View
+from corebayes.problem import Problem
 from corebayes.samplers.draws import Draws, systematic
 from corebayes.samplers.mixture import mixture_draws
 from corebayes.samplers.mode_search import Mode
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
 from corebayes.samplers.resampling import MAX_PARETO_K
-from corebayes.scan.heights import Heights
+from corebayes.scan.heights import Heights as RowHeights
 from corebayes.tangent.geometry import NEAR
-from corebayes.tangent.hermite import UNSEEN, HermiteSpace
-from corebayes.types import Array, Estimate, Gaussian, WeightedPoints
+from corebayes.tangent.hermite import HermiteSpace
+from corebayes.types import Array, Estimate, Gaussian
 
-# Draws, enough to know KL to a fifth or so; and rows up to which more of them cost next to nothing.
-ENOUGH, MEASURED, FEW_ROWS = 40, 400, 20_000
+# Draws at the least and at the most, and values of single rows that they may cost in between.
+ENOUGH, MEASURED, POTENTIALS = 40, 400, 24_000_000
 # Proposals that draws are chosen from: they cost the coreset's rows only.
 PROPOSED = 4000
-# Nats of the next degree that are worth a pass.
-NOTABLE = 2e-5
+
+Heights = Callable[[Array], Array]
 
 
 def kl_of(view: View, look: Look, pilot: Look) -> Estimate:
-    """What the space sees of KL, and what is left beyond it where that may be more.
+    """What the space sees of KL, or what is measured where that is more.
 
-    Polynomials of a degree that is matched say nothing of the next. Where few rows are all there
-    are, that is measured; where many are, it is an estimate for rows that are unlike each other,
-    which is too much for the rows of rare levels: where it counts, it is measured as well.
-    Cost: 400·N potentials of few rows, 40·N where the estimate is notable.
+    Polynomials of a degree that is matched say nothing of the next, and the rows that are kept say
+    nothing of those far out that are not. Cost: a pass of 40 to 400 potentials a row; none where a
+    subsample stands for all rows there too.
     """
-    seen, space = view.kl(look, pilot), look.space
+    seen, space, geometry = view.kl(look, pilot), look.space, view.geometry()
     if not isinstance(space, HermiteSpace) or look.half_variance > NEAR:
         return seen
-    if space.order < UNSEEN:
-        beyond = space.beyond(look.points)
-        if beyond > max(NOTABLE, 0.5 * seen.value):
-            return Estimate(_measured(view, look, space, ENOUGH) or seen.value, 0.0)
-        return seen
-    if view.problem.data.num_rows > FEW_ROWS:
-        return seen
-    found = _measured(view, look, space, MEASURED, tails=True)
-    return seen if found is None else seen._replace(value=max(seen.value, found))
+    seen, number = Estimate(look.half_variance, 0.0), MEASURED
+    if isinstance(geometry, Carried) and geometry.stands_for(view.problem, space):
+        surrogate = geometry.surrogate
+        found = _measured(view, look, space, surrogate.heights, number)
+        if surrogate.noise_beyond(space) <= max(0.5 * found.value, NEGLIGIBLE):
+            return max(seen, found)
+    number = int(np.clip(POTENTIALS // view.problem.data.num_rows, ENOUGH, MEASURED))
+    return max(seen, _measured(view, look, space, heights_of(view.problem), number))
 
 
 def _measured(
-    view: View, look: Look, space: HermiteSpace, number: int, *, tails: bool = False
-) -> float | None:
-    """At draws of the Gaussian that π_w is taken for, chosen again in proportion to π_w, or, where
-    its `tails` count, of a wider one weighted by π_w; None where that does not cover it."""
+    view: View, look: Look, space: HermiteSpace, heights: Heights, number: int
+) -> Estimate:
+    """At draws of π_w: many weighted ones of a wider distribution, which see its tails, or few that
+    are chosen again in proportion to π_w."""
     # Of its own random numbers: what is built does not depend on what is said of it.
     rng = np.random.default_rng(0)
     posterior = Posterior(view.problem.model, look.points.rows, look.points.weights)
-    if not tails:
-        draws = _chosen_again(rng, posterior, space.gaussian, number)
-        return kl_at(view, look.points, space.location, draws, np.ones(number))
-    drawn = weighted_draws(rng, posterior, [Mode(space.gaussian, 0.0)])
-    if drawn.weights is None or drawn.pareto_k > MAX_PARETO_K:
-        return None
-    return kl_at(view, look.points, space.location, drawn.flat, drawn.weights.ravel())
+    if number == MEASURED:
+        drawn = weighted_draws(rng, posterior, [Mode(space.gaussian, 0.0)])
+        if drawn.weights is not None and drawn.pareto_k <= MAX_PARETO_K:
+            weights = drawn.weights.ravel()
+            return kl_at(posterior, heights, space.location, drawn.flat, weights)
+    draws = _chosen_again(rng, posterior, space.gaussian, number)
+    return kl_at(posterior, heights, space.location, draws, np.ones(number))
 
 
 def _chosen_again(
@@ -81,18 +83,27 @@ def weighted_draws(rng: np.random.Generator, posterior: Posterior, modes: list[M
         return mixture_draws(rng, posterior, MEASURED, modes)
 
 
-def kl_at(view: View, points: WeightedPoints, place: Array, draws: Array, weights: Array) -> float:
-    """KL(π_w ‖ π) = log E_w[e^r] − E_w[r] at weighted draws, r compared with that of a place.
+def heights_of(problem: Problem) -> Heights:
+    """Σ_n c_n f_n at places, above the first of them. Cost: one pass of N potentials a place."""
+    return lambda places: problem.ask(RowHeights(problem.model, places))
 
-    Cost: one pass of N potentials a draw.
-    """
-    model, places = view.problem.model, np.concatenate([place[None], draws])
+
+def kl_at(
+    posterior: Posterior, heights: Heights, place: Array, draws: Array, weights: Array
+) -> Estimate:
+    """KL(π_w ‖ π) = log E_w[e^r] − E_w[r] at weighted draws, r compared with that of a place."""
+    places = np.concatenate([place[None], draws])
     with np.errstate(all="ignore"):
-        ours = model.sum_potentials(places, points.rows, points.weights)
-        ratios = view.problem.ask(Heights(model, places)) - ours
+        ours = posterior.model.sum_potentials(places, posterior.rows, posterior.weights)
+        ratios = heights(places) - ours
     # A draw or two may lie where all rows overflow.
     known = np.isfinite(ratios[1:]) & (weights > 0.0)
     if not np.any(known):
-        return 0.0
+        return Estimate(0.0, 0.0)
     ratios, weights = ratios[1:][known], weights[known] / weights[known].sum()
-    return float(logsumexp(ratios, b=weights) - weights @ ratios)
+    # About their mean, or a KL of 1e-8 is lost beside a log-likelihood of millions.
+    ratios = ratios - weights @ ratios
+    kl = float(logsumexp(ratios, b=weights) - weights @ ratios)
+    # To second order it is the mean of these.
+    halves = 0.5 * np.square(ratios)
+    return Estimate(kl, float(np.sqrt(np.square(weights) @ np.square(halves - weights @ halves))))

@@ -33,7 +33,7 @@ from corebayes.weights.pursuit import NOTHING_LEFT
 
 # Passes at the most for a size that is asked for, and for each further one of a path. Some of them
 # are kept back for what must follow; rows that take no time are gone over as often as it helps.
-MOST_PASSES, FURTHER_PASSES, KEPT_BACK = 30.0, 4.0, 6.0
+MOST_PASSES, FURTHER_PASSES, KEPT_BACK = 30.0, 4.0, 7.0
 
 State = march.March | choose.Choose | polish.Polish | grow.Grow | stray.Settle | grow.Arrived
 

@@ -24,7 +24,7 @@ import numpy as np
 from corebayes.constructions.annealed import grow
 from corebayes.constructions.annealed.grow import Arrived
 from corebayes.constructions.annealed.look import Look
-from corebayes.constructions.annealed.measured import MEASURED, kl_at, weighted_draws
+from corebayes.constructions.annealed.measured import MEASURED, heights_of, kl_at, weighted_draws
 from corebayes.constructions.annealed.polish import Polisher, improved
 from corebayes.constructions.annealed.view import Goal, View
 from corebayes.constructions.construction import Info
@@ -195,7 +195,8 @@ def _distance(view: View, points: WeightedPoints, around: Around) -> float:
         particles = around.annealed.particles
         draws = particles[:: max(1, len(particles) // MEASURED)]
         weights = np.ones(len(draws))
-    return kl_at(view, points, modes[0].fit.mean, draws, weights)
+    heights = heights_of(view.problem)
+    return kl_at(posterior, heights, modes[0].fit.mean, draws, weights).value
 
 
 def _again(view: View, state: Settle, answer: Look, size: int, polisher: Polisher) -> Look:

@@ -23,7 +23,7 @@ from corebayes.problem import Problem
 from corebayes.rows import Rows
 from corebayes.tangent.gaussian import gaussian_kl
 from corebayes.tangent.hermite import KNOWN, Hermite, HermiteSpace
-from corebayes.tangent.polynomial import polynomial_of, total_at
+from corebayes.tangent.polynomial import polynomial_of, total_at, values_at
 from corebayes.tangent.ridge import ROOT_2, RidgeAlgebra, Ridges
 from corebayes.types import Array, Block, Gaussian, Indices, Total
 
@@ -158,6 +158,18 @@ class Surrogate(NamedTuple):
         added = total_at(self.polynomial, space.gaussian, space.order)
         return Total(own.element + added.element, own.mean + self.mean + added.mean)
 
+    def heights(self, places: Array) -> Array:
+        """Σ_n c_n f_n there up to a constant, by estimate. Cost: U potentials a place."""
+        rows, model = self.sample.rows, self.sample.space.model
+        own = model.sum_potentials(places, rows, rows.multiplicity())
+        return own + values_at(self.polynomial, places)
+
+    def noise_beyond(self, space: HermiteSpace) -> float:
+        """½ E‖error of the total‖² in the first degree that was not added up. Cost: as `of`."""
+        rows, higher = self.sample.rows, replace(space, order=self.sample.space.order + 1)
+        squares = higher.last_degree(higher.embed(rows))
+        return float(0.5 * np.square(rows.multiplicity()) @ squares)
+
     def is_exact(self, space: HermiteSpace) -> bool:
         """Whether its total there is as good as that of a pass."""
         sample = self.sample
@@ -177,8 +189,11 @@ class Carried(Hermite):
     def __post_init__(self) -> None:
         """Nothing of it was given by anybody."""
 
+    def stands_for(self, problem: Problem, space: HermiteSpace) -> bool:
+        return problem.data is self.data and self.surrogate.is_exact(space)
+
     def total(self, problem: Problem, space: HermiteSpace, rows: Indices | None = None) -> Total:
-        if rows is None and problem.data is self.data and self.surrogate.is_exact(space):
+        if rows is None and self.stands_for(problem, space):
             return self.surrogate.total(space)
         return super().total(problem, space, rows)
 
