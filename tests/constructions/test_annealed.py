@@ -263,21 +263,37 @@ def test_looks_in_closed_form_take_no_pass_and_a_rehearsal_keeps_the_deadline():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:tol=")
-@pytest.mark.parametrize("size", [60, 300, None])
+@pytest.mark.parametrize("size", [60, 300])
 def test_passes_have_a_ceiling_however_hard_the_way_is(monkeypatch, size):
     """Separated columns under a wide prior: 35 to 71 passes where nothing ends them."""
-    from corebayes.build import tolerance
     from corebayes.constructions.annealed import method
 
     monkeypatch.setattr(method, "CHEAP_ROWS", 0)
-    monkeypatch.setattr(tolerance, "CHEAP_ROWS", 0)
     rng = np.random.default_rng(1)
     X = (rng.random((6000, 45)) < np.geomspace(0.004, 0.3, 45)).astype(float)
     X[:, 22:] += 0.05 * rng.normal(size=(6000, 23)).cumsum(axis=1)
     y = (rng.random(6000) < 1.0 / (1.0 + np.exp(3.0 - X[:, -5:].sum(axis=1)))).astype(float)
     y[X[:, :8].any(axis=1)] = 0.0
     model = cb.LogisticRegression(intercept=True, prior=cb.Normal(0.0, 30.0))
-    tol = 1e-6 if size is None else None
-    coreset = cb.build(model, (X, y), size=size, tol=tol, seed=1, reserve=0, progress=False)
+    coreset = cb.build(model, (X, y), size=size, seed=1, reserve=0, progress=False)
     assert coreset.provenance["passes"] <= method.AnnealedSparseVI().passes(size)[1]
+
+
+@pytest.mark.slow
+def test_passes_to_a_tolerance_have_one_too(monkeypatch):
+    """Sizes are begun until half of the passes are made, and what they end in is kept to."""
+    from corebayes.build import tolerance
+    from corebayes.constructions.annealed import method
+
+    monkeypatch.setattr(method, "CHEAP_ROWS", 0)
+    monkeypatch.setattr(tolerance, "CHEAP_ROWS", 0)
+    monkeypatch.setattr(method, "OPEN_PASSES", 65.0)
+    rng = np.random.default_rng(1)
+    X = (rng.random((6000, 12)) < np.geomspace(0.01, 0.3, 12)).astype(float)
+    X[:, 6:] += 0.05 * rng.normal(size=(6000, 6)).cumsum(axis=1)
+    y = (rng.random(6000) < 1.0 / (1.0 + np.exp(3.0 - X[:, -5:].sum(axis=1)))).astype(float)
+    y[X[:, :3].any(axis=1)] = 0.0
+    model = cb.LogisticRegression(intercept=True, prior=cb.Normal(0.0, 30.0))
+    with pytest.warns(cb.ToleranceWarning, match="of at most 65 passes are made"):
+        coreset = cb.build(model, (X, y), tol=1e-12, seed=1, reserve=0, progress=False)
+    assert 15.0 <= coreset.provenance["passes"] <= 65.0

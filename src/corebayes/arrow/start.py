@@ -11,6 +11,7 @@ from corebayes.arrow.layout import Layout
 from corebayes.arrow.prior import ArrowPrior
 from corebayes.arrow.sums import ArrowSums
 from corebayes.arrow.traced_prior import TracedPrior
+from corebayes.deadline import check_time
 from corebayes.models.mixed_prior import MixedPrior
 from corebayes.models.structure import StructuredModel, is_structured
 from corebayes.models.touching import is_touching
@@ -55,6 +56,7 @@ def sums_in_parts(
     parts = (slice(first, first + ROWS_AT_ONCE) for first in range(0, len(rows), ROWS_AT_ONCE))
     total: ArrowSums | None = None
     for part in parts:
+        check_time()
         sums = sums_of(model, layout, gaussian, rows.take(part), weights[part])
         total = sums if total is None else total.plus(sums)
     return total or sums_of(model, layout, gaussian, rows, weights)

@@ -82,10 +82,11 @@ def build(
     `data` is what `corebayes.open` gives, or whatever it takes: (X, y), an array, a mapping of
     arrays, a table, files (with `target`, `features` and `counts` as column names). Stops at
     `size` rows; or when two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` (without a size
-    the coreset grows until they do); or after `max_time` seconds; or when the method has nothing
-    left to do. The coreset's `reason` says which, and a `ToleranceWarning` that a `tol` was not
-    reached. Ctrl-C returns the coreset so far; so does the end of `max_time`: random rows, with a
-    `TimeWarning`, where no step had ended, and a TimeoutError where not even the rows were read.
+    the coreset grows until they do, in 120 passes at most unless the rows are few); or after
+    `max_time` seconds; or when the method has nothing left to do. The coreset's `reason` says
+    which, and a `ToleranceWarning` that a `tol` was not reached. Ctrl-C returns the coreset so far;
+    so does the end of `max_time`: random rows, with a `TimeWarning`, where no step had ended, and a
+    TimeoutError where not even the rows were read.
     The same arguments give the same coreset.
 
     Rows that alone tell a coefficient (the level of a category with a handful of rows) are kept
