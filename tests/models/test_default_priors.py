@@ -201,3 +201,14 @@ def test_a_bound_model_is_written_with_the_name_of_its_target(tmp_path):
         for one in (coreset, cb.load(tmp_path / "c.parquet")):
             assert f"\n{target} ~ " in repr(one.model)
             assert one.model.statement().startswith(f"{target} ~ ")
+
+
+def test_a_name_unlike_all_others_suggests_none():
+    X, y = linear_rows()
+    data = open_rows({"X": X, "y": y})
+    with pytest.raises(ValueError, match="prior names 'ba', which is no parameter; the parameters"):
+        cb.LinearRegression(prior={"ba": cb.Normal()}).bind(data)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"income": X[:, 0], "y": y})
+    with pytest.raises(ValueError, match="'nope', which is no parameter; the parameters are"):
+        cb.LinearRegression(prior={"nope": cb.Normal()}).bind(open_rows(frame, target="y"))

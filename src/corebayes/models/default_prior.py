@@ -182,7 +182,7 @@ def by_name(
 
 
 def _refuse_name(name: str, names: Sequence[str]) -> None:
-    near = difflib.get_close_matches(str(name), names, n=1)
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.7)
     hint = f"did you mean {near[0]!r}? The " if near else "the "
     shown = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
     raise ValueError(f"prior names {name!r}, which is no parameter; {hint}parameters are {shown}")
