@@ -102,6 +102,39 @@ def test_refit_says_whether_it_stands():
         cb.refit(coreset, leave_out={"fold": 1})
 
 
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (cb.PoissonRegression(), "is a PoissonRegression with log link"),
+        (cb.ProbitRegression(), "is a ProbitRegression"),
+        (cb.LogisticRegression(offset=2), "is a LogisticRegression with offset"),
+        (cb.MixedRegression(family=cb.PoissonRegression()), "is a PoissonRegression with log link"),
+    ],
+)
+def test_another_likelihood_is_refused(other, named):
+    """With a caution its draws looked like those of any other model."""
+    coreset = cb.build(MODEL, (X, Y), size=12, seed=0)
+    for data in (None, (X, Y)):
+        with pytest.raises(ValueError, match=f"likelihood of a LogisticRegression, .* {named}"):
+            cb.refit(coreset, other, data)
+
+
+def test_a_coreset_serves_the_likelihoods_that_it_was_built_for(tmp_path):
+    probit = cb.ProbitRegression(prior=cb.Normal())
+    both = cb.build(MODEL, (X, Y), size=20, models=[probit], seed=0)
+    both.save(tmp_path / "c.parquet")
+    assert cb.refit(
+        cb.load(tmp_path / "c.parquet"), probit, (X, Y), draws=250
+    ).certificate.certified
+
+
+def test_constants_may_be_known_or_learned():
+    features, target = heavy_tails()
+    coreset = cb.build(cb.StudentTRegression(), (features, target), size=30, seed=0)
+    known = cb.StudentTRegression(df=4.0, scale=1.0)
+    assert cb.refit(coreset, known, draws=100, chains=2, tune=100).certificate is None
+
+
 def test_what_cannot_serve_several_says_so():
     with pytest.raises(TypeError, match="Uniform cannot serve several models"):
         cb.build(MODEL, (X, Y), size=5, models=[STRICT], method=cb.Uniform())

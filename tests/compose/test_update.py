@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
+from corebayes.certify.steps import added_up
 from corebayes.coreset.files import CorruptFile
 from corebayes.data.arrays import ArrayData
 from corebayes.rows import open_rows
@@ -190,9 +191,10 @@ def test_steps_add_up_where_the_rows_are_gone():
     assert "3 steps" in summed.verdict and "no measurement against all rows" in summed.verdict
     steps = [step["kl"] for step in coreset.provenance["steps"]]
     assert len(steps) == 3 and min(steps) > 0.0
-    assert summed.reverse_kl.value == pytest.approx(np.sum(np.sqrt(steps)) ** 2)
+    assert summed.reverse_kl.value == pytest.approx(added_up(steps))
+    assert summed.reverse_kl.value >= np.sum(np.sqrt(steps)) ** 2
     assert summed.certified and not cb.certify(coreset, tol=1e-12).certified
-    assert measured.reverse_kl.value < 3 * summed.reverse_kl.value
+    assert measured.reverse_kl.value < summed.reverse_kl.value
 
 
 def test_a_sum_goes_on_from_what_was_certified(first):

@@ -38,7 +38,7 @@ from corebayes.build.plan import say_plan
 from corebayes.build.reserve import with_reserve
 from corebayes.build.run import ALL_ROWS, Run, starting_points
 from corebayes.build.tolerance import Tolerance
-from corebayes.build.variants import serving
+from corebayes.build.variants import served, serving
 from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction
 from corebayes.coreset import Coreset
@@ -187,6 +187,8 @@ def build(
         if whole is not None:
             tolerance.reached, reason = True, ALL_ROWS
         coreset = run.coreset(run.points if whole is None else whole, reason)
+        if models is not None:
+            coreset = replace(coreset, provenance={**coreset.provenance, **served(run.method)})
         run.warn()
         tolerance.warn_unless_reached(coreset)
         if reserve is None and not (is_default and models is None and around is None):

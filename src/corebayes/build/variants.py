@@ -8,9 +8,13 @@ from typing import Any, cast
 
 from corebayes.constructions import AnnealedSparseVI, Construction, GroupedPursuit
 from corebayes.data.narrowed import Narrowed, Narrowing, narrowing
+from corebayes.models.likelihood import likelihood_of
 from corebayes.problem import Problem
 from corebayes.tangent.stacked import ModelView, Stacked
 from corebayes.types import Model
+
+# Where the provenance says which likelihoods a coreset serves beside that of its own model.
+SERVED = "likelihoods"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,3 +54,10 @@ def serving(
         seen.append(ModelView(own, shown, Problem(own, theirs)))
     method.check_open_geometry("serve several models")
     return replace(cast(Any, method), geometry=Stacked(models=tuple(seen), size=size))
+
+
+def served(method: Construction) -> dict[str, list[str]]:
+    """What the provenance says of the models that a method of `serving` has seen."""
+    models: Sequence[ModelView] = cast(Any, method).geometry.models
+    names = (likelihood_of(view.model) for view in models)
+    return {SERVED: sorted({name for name in names if name is not None})}

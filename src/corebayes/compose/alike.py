@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from corebayes.build.around import ColumnsOf
+from corebayes.build.variants import SERVED
 from corebayes.coreset import Coreset
 from corebayes.data.joined import names_difference, table_difference
 from corebayes.data.units import COUNT, UnitTable, padded
+from corebayes.models.likelihood import likelihood_of
 from corebayes.models.settled import without_defaults
 from corebayes.rows import Rows, open_rows
 from corebayes.types import Block, Model
@@ -67,6 +69,23 @@ def model_difference(first: Model, second: Model, rows: Block) -> str | None:
             if not np.allclose(ours, theirs, rtol=1e-9, equal_nan=True):
                 return f"the {what} of their {kinds[0]} has other values"
     return None
+
+
+def check_likelihood(coreset: Coreset, model: Model) -> None:
+    """A model of another likelihood is refused: its Σ f was matched nowhere.
+
+    A coreset that was built with `models=[…]` serves the likelihoods of all of them.
+    """
+    built, asked = likelihood_of(coreset.model), likelihood_of(model)
+    others: Any = coreset.provenance.get(SERVED)
+    served = cast("list[Any]", others) if isinstance(others, list) else []
+    if built is None or asked is None or asked in (built, *served):
+        return
+    raise ValueError(
+        f"the coreset was built for the likelihood of a {built}, and the new model is a {asked}: "
+        "its rows and weights say nothing of that. Another prior or fewer columns go with the "
+        "same likelihood; build for the other one, or for both with models=[…]"
+    )
 
 
 def _config_difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:

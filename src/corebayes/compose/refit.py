@@ -21,6 +21,7 @@ import numpy as np
 from corebayes.build.around import with_priors_of
 from corebayes.certify.certificate import Certificate
 from corebayes.certify.measure import certify, check_same_data, measure
+from corebayes.compose.alike import check_likelihood
 from corebayes.coreset import Coreset, check_coreset
 from corebayes.coreset.advice import REFITTED
 from corebayes.data.arrays import ArrayData
@@ -86,10 +87,13 @@ def refit(
     has that value. With `data`, the rows the coreset was built from, one pass on fresh draws
     certifies the new posterior (`draws`, `tol`, `target`, `counts`, `on_bad`, `memory` and
     `executor` as in `certify`). Without, there is a caution: how far it lies from the old one.
+    A model of another likelihood (another family, link or offset) is refused.
     Build for the largest model that will be asked for: columns can be left out afterwards, never
     added.
     """
     check_coreset(coreset)
+    if model is not None:
+        check_likelihood(coreset, model)
     names = tuple(coreset.provenance.get("column_names") or ())
     shown = narrowing(coreset.rows, names, features, leave_out)
     rows = None

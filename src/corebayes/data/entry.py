@@ -51,7 +51,8 @@ def open_table(
 
 
 def _is_several(source: Any, target: Any) -> TypeGuard[list[Any]]:
-    """A list of pairs, of opened rows, of frames with a target, or of these and of paths.
+    """A list of pairs, of opened rows, of mappings of fields, of frames with a target, or of these
+    and of paths.
 
     Paths alone are files of one kind; a list of two arrays or frames without a target is a pair.
     """
@@ -64,13 +65,13 @@ def _is_several(source: Any, target: Any) -> TypeGuard[list[Any]]:
 def _kind_of_source(one: Any, target: Any) -> str:
     if path_of(one) is not None:
         return "path"
-    whole = is_table(one) or isinstance(one, tuple)
+    whole = is_table(one) or isinstance(one, tuple | Mapping)
     return "rows" if whole or (target is not None and frames.as_frame(one) is not None) else "no"
 
 
 def _of_several(one: Any, target: Any, features: Any, counts: Any, tally: Tally) -> Table:
     """Names of columns are for those that have names."""
-    if is_table(one) or isinstance(one, tuple):
+    if is_table(one) or isinstance(one, tuple | Mapping):
         return open_table(one, None, None, None, tally)
     return open_table(one, target, features, counts, tally)
 
