@@ -1,5 +1,6 @@
 """Posteriors that move: months that are not alike, and sites that are not."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -73,6 +74,33 @@ def test_months_that_are_not_alike_end_as_one_build(model, dim, drift):
     assert kl(merged, months) < 3 * single
 
 
+@pytest.mark.slow
+def test_short_steps_that_all_go_one_way_are_told(tmp_path):
+    """No step is far, but the first month says nothing of where the last one is: sums of steps were
+    forty times below the truth, and nothing was said."""
+    months, size = _months(6, 800, 8, 1.2), 45
+    coreset = cb.build(MODEL, months[0], size=size, seed=0)
+    finer = cb.certify(coreset.finest, months[0], draws=200)
+    coreset = cb.with_certificate(coreset, cb.certify(coreset, months[0], draws=200), finer)
+    told = []
+    for number, month in enumerate(months[1:], start=1):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            coreset = cb.update(coreset, month, size=size, seed=number, certify=True, draws=200)
+        told.append([str(one.message) for one in said])
+        coreset.save(tmp_path / "c.parquet")
+        coreset = cb.load(tmp_path / "c.parquet")
+    steps = coreset.provenance["steps"][1:]
+    assert max(step["moved"] for step in steps) < 3.0 and len(coreset.provenance["places"]) == 5
+    away = [step["away"] for step in steps]
+    assert away[0] < 1.0 and away == sorted(away) and away[-1] > 2.0
+    assert kl(coreset, months) > 1e-3
+    assert [bool(words) for words in told] == [distance > 2.0 for distance in away]
+    assert "widths from where what is kept" in told[-1][0]
+    found = cb.certify(coreset, tol=1.0)
+    assert not found.certified and "widths from where what is kept" in found.verdict
+
+
 def test_it_is_kept_in_files_and_goes_with_the_reserve(tmp_path):
     coreset = cb.build(MODEL, _months(1, 2000, 3, 0.0)[0], size=10, seed=0)
     coreset.save(tmp_path / "c.parquet")
@@ -111,6 +139,30 @@ def test_a_sum_of_steps_that_all_went_one_way_is_withheld(moved, certified):
     steps = [{**step, "kind": "build"}, *[{**step, "moved": moved}] * 4]
     grown = replace(coreset, provenance={**coreset.provenance, "steps": steps})
     assert cb.certify(grown).certified is certified
+
+
+@pytest.mark.parametrize(
+    ("step", "certified"),
+    [
+        ({"moved": 9.0, "away": 1.5, "followed": True}, True),
+        ({"moved": 0.5, "away": 2.5, "followed": True}, False),
+        ({"moved": 9.0, "away": 1.5, "followed": False}, False),
+    ],
+)
+def test_what_followed_the_posterior_counts_by_its_own_widths(step, certified):
+    coreset = cb.build(MODEL, _months(1, 500, 3, 0.0)[0], size=10, reserve=0)
+    first = {"kind": "build", "names": [], "num_rows": 500, "size": 10, "kl": 1e-5, "kl_se": 1e-6}
+    steps = [first, {**first, **step, "kind": "update"}]
+    grown = replace(coreset, provenance={**coreset.provenance, "steps": steps})
+    assert cb.certify(grown).certified is certified
+
+
+@pytest.mark.parametrize("places", ["many", [3], [{"mean": [0.0]}], [{"mean": [0, 0, 0]}]])
+def test_places_of_a_strangers_file_are_passed_over(places):
+    coreset = cb.build(MODEL, _months(1, 500, 3, 0.0)[0], size=10, seed=0)
+    edited = replace(coreset, provenance={**coreset.provenance, "places": places})
+    grown = cb.update(edited, _months(1, 300, 3, 0.0, 1)[0])
+    assert len(grown.provenance["places"]) == 1
 
 
 def _counted_months(number, num_rows, drift):

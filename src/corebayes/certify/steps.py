@@ -13,9 +13,9 @@ multiply both sides of an early step by the same likelihood, and by the chain ru
 
 So the sum of what was measured holds on average, where posteriors are about Gaussian and rows such
 as the model expects; it is no measurement of all. It says so, and is withheld where the posterior
-moved by more than a few of its standard deviations in a step; where nothing has followed it there
-(no reserve with what that misses), where all steps together moved by more than one and a half, as
-a random walk.
+has gone too far since: where a reserve with what that misses has followed it, by more than two of
+the widths within which that is known; else by more than three of its standard deviations in a step,
+or one and a half over all steps, as a random walk.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from corebayes.certify.certificate import Certificate
 from corebayes.coreset import Coreset
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
-from corebayes.types import Estimate
+from corebayes.types import Array, Estimate
 
 # Standard deviations, as a root mean square over the parameters, by which a posterior may move in
 # a step: new rows as many as the old ones move it by less than one.
@@ -38,6 +38,11 @@ FAR_MOVED = 3.0
 # The same over all steps that nothing has followed, as the root of the sum of squares: six nights
 # that are alike make 1.2. Sums were seen below the truth from 1.9 on, where all went one way.
 FAR_UNFOLLOWED = 1.5
+# Widths of a polynomial of what a reserve misses, as a root mean square, from any place where one
+# was kept to where the posterior lies now. Sums were seen below the truth from 2.5 on.
+FAR_AWAY = 2.0
+# Where the provenance has these places.
+PLACES = "places"
 # Of a chain: beyond it nats are no numbers.
 NEWTON_STEPS, LONGEST = 60, 700.0
 
@@ -56,6 +61,8 @@ class Step:
     moved: float | None = None
     """How far the posterior moved, in standard deviations of the one before, or of the parts of a
     merge the one that moved furthest."""
+    away: float | None = None
+    """How far it lies from where what is kept of earlier rows was made; see `compose/places.py`."""
     followed: bool = False
     """Whether what the rows before missed was put right where it moved to."""
     kl: float | None = None
@@ -64,6 +71,16 @@ class Step:
     reserve_kl: float | None = None
     reserve_se: float | None = None
     """The same of the reserve, which later steps go on from."""
+
+    @property
+    def moved_far(self) -> bool:
+        """Whether it moved to where nothing was measured, and nothing followed it."""
+        return self.moved is not None and self.moved > FAR_MOVED and not self.followed
+
+    @property
+    def far_away(self) -> bool:
+        """Whether what followed it says little where it is."""
+        return self.away is not None and self.away > FAR_AWAY
 
     def stored(self) -> dict[str, Any]:
         return {**asdict(self), "names": list(self.names)}
@@ -129,9 +146,10 @@ def with_certificate(
         names=[source.name for source in coreset.sources],
         num_rows=coreset.num_rows,
         moved=None,
+        away=None,
     )
     steps = [certified_step(whole, certificate, reserve).stored()]
-    return replace(coreset, provenance={**coreset.provenance, "steps": steps})
+    return replace(coreset, provenance={**coreset.provenance, "steps": steps, PLACES: []})
 
 
 def certificate_of_steps(coreset: Coreset, tol: float) -> Certificate:
@@ -164,7 +182,7 @@ def added_up(distances: Sequence[float]) -> float:
     """KL from one end to the other of a chain of Gaussians with these between them, at the most.
 
     >>> round(added_up([0.01, 0.01]), 4)
-    0.0425
+    0.0428
     """
     steps = np.asarray(distances, dtype=np.float64)
     # Newton's steps from above, where convex K is larger.
@@ -172,13 +190,13 @@ def added_up(distances: Sequence[float]) -> float:
     for _ in range(NEWTON_STEPS):
         slope = 0.5 * np.expm1(lengths)
         lengths = lengths - (_nats(lengths) - steps) / np.where(slope > 0.0, slope, 1.0)
-    return float(_nats(np.minimum(np.sum(lengths), LONGEST)))
+    return float(_nats(np.minimum(lengths.sum(keepdims=True), LONGEST))[0])
 
 
-def _nats(length: Any) -> Any:
+def _nats(length: Array) -> Array:
     """K(x) = ½ (eˣ − 1 − x), exact where x is small, too."""
     series = 0.25 * length**2 * (1.0 + length / 3.0 + length**2 / 12.0 + length**3 / 60.0)
-    return np.where(length < 1e-2, series, 0.5 * (np.expm1(length) - length))
+    return np.asarray(np.where(length < 1e-2, series, 0.5 * (np.expm1(length) - length)))
 
 
 def moved(before: Coreset, after: Coreset) -> float | None:
@@ -200,12 +218,18 @@ def _trouble(steps: Sequence[Step]) -> str | None:
             f"of the {len(steps)} steps number {some} has no certified error: update and merge "
             "with certify=True, and note what certify finds with with_certificate"
         )
-    far = [(place, s.moved) for place, s in enumerate(steps, start=1) if s.moved is not None]
-    for place, distance in far:
-        if distance > FAR_MOVED:
+    for place, step in enumerate(steps, start=1):
+        if step.moved_far:
             return (
-                f"in step {place} the posterior moved by {distance:.1f} of its standard deviations"
-                ", to where the errors of earlier steps were never measured: certify with all rows"
+                f"in step {place} the posterior moved by {step.moved:.1f} of its standard "
+                "deviations, to where the errors of earlier steps were never measured: certify "
+                "with all rows"
+            )
+    for place, step in enumerate(steps, start=1):
+        if step.far_away:
+            return (
+                f"by step {place} the posterior had gone {step.away:.1f} widths from where what is "
+                "kept of earlier rows was made, beyond which it says little: certify with all rows"
             )
     loose = [step for step in steps if step.moved is not None and not step.followed]
     squares = [float(step.moved or 0.0) ** 2 for step in loose if step.kind == "update"]
@@ -224,7 +248,7 @@ def _step(entry: Any) -> Step:
     if not isinstance(entry, Mapping):
         raise ValueError("the steps in the coreset's provenance must be mappings")
     known = cast(Mapping[str, Any], entry)
-    numbers = ("moved", "kl", "kl_se", "reserve_kl", "reserve_se")
+    numbers = ("moved", "away", "kl", "kl_se", "reserve_kl", "reserve_se")
     for name in numbers:
         value = known.get(name)
         real = isinstance(value, int | float) and not isinstance(value, bool)

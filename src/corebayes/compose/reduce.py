@@ -31,8 +31,9 @@ from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
 from corebayes.build.wide_draws import is_seen_at_draws, seen_at_draws
 from corebayes.certify.measure import measure
-from corebayes.certify.steps import FAR_MOVED, Step, certified_step, moved, passed_steps
+from corebayes.certify.steps import PLACES, Step, certified_step, moved, passed_steps
 from corebayes.compose.asked import Reduction
+from corebayes.compose.places import how_far
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import AnnealedSparseVI, Construction, default_construction
 from corebayes.coreset import Coreset
@@ -224,16 +225,17 @@ def _composed(
 ) -> Coreset:
     """The coreset with the numbers of its sources, and what led to it."""
     data, sources = problem.data, union.sources
+    away = how_far(union.coresets, built)
     step = Step(
         kind="merge" if union.new is None else "update",
         names=[s.name for s in sources] if union.new is None else [sources[-1].name],
         num_rows=data.num_rows,
         size=built.size,
         moved=_furthest(union, built),
+        away=away.furthest,
         followed=all(one.reserve is not None and one.missed for one in union.coresets),
     )
-    if union.new is not None and not is_structured(union.model):
-        _warn_if_far(step)
+    _warn_if_far(step, union)
     if asked.certify:
         step = _certified(step, built, reserve, data, asked)
     steps, first = list[Step](), 0
@@ -248,6 +250,7 @@ def _composed(
         **copied,
         **built.provenance,
         **({"left_out": left_out} if left_out else {}),
+        **({PLACES: away.stored} if away.stored else {}),
         **data.meter.to_dict(),
         "passes": problem.rows_scanned / data.num_rows,
         "asked": {"size": asked.size, "tol": asked.tol, "reserve": asked.reserve},
@@ -265,15 +268,23 @@ def _composed(
     )
 
 
-def _warn_if_far(step: Step) -> None:
-    """For updates, which may go on and on one way; not of scales of groups, whose fits say little
-    of how far they went."""
-    if step.moved is not None and step.moved > FAR_MOVED:
-        warn(
-            f"with {step.names[0]} the posterior moved by {step.moved:.1f} of its "
-            "standard deviations, to where what stands for the rows before was never measured: "
-            "certify the coreset with all rows, or build it from them"
+def _warn_if_far(step: Step, union: Union) -> None:
+    """Where what stands for the rows before was never measured. A part of a merge always lies some
+    way from the whole; scales of groups have fits that say little of how far they went."""
+    what = f"with {step.names[0]}" if step.kind == "update" else "of all parts"
+    if step.far_away:
+        gone = (
+            f"{what} the posterior lies {step.away:.1f} widths from where what is kept of the rows "
+            "before was made, beyond which it says little"
         )
+    elif step.moved_far and step.kind == "update" and not is_structured(union.model):
+        gone = (
+            f"{what} the posterior moved by {step.moved:.1f} of its standard deviations, to where "
+            "what stands for the rows before was never measured"
+        )
+    else:
+        return
+    warn(f"{gone}: certify the coreset with all rows, or build it from them")
 
 
 def _furthest(union: Union, built: Coreset) -> float | None:
