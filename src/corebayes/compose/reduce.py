@@ -31,7 +31,14 @@ from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
 from corebayes.build.wide_draws import is_seen_at_draws, seen_at_draws
 from corebayes.certify.measure import measure
-from corebayes.certify.steps import PLACES, Step, certified_step, moved, passed_steps
+from corebayes.certify.steps import (
+    PLACES,
+    Step,
+    certified_step,
+    moved,
+    passed_steps,
+    steps_of,
+)
 from corebayes.compose.asked import Reduction
 from corebayes.compose.places import how_far
 from corebayes.compose.union import Union, checked
@@ -273,6 +280,9 @@ def _warn_if_far(step: Step, union: Union) -> None:
     way from the whole; scales of groups have fits that say little of how far they went."""
     what = f"with {step.names[0]}" if step.kind == "update" else "of all parts"
     if step.far_away:
+        # It stays away, and is told once.
+        if any(earlier.far_away for one in union.coresets for earlier in steps_of(one)):
+            return
         gone = (
             f"{what} the posterior lies {step.away:.1f} widths from where what is kept of the rows "
             "before was made, beyond which it says little"
