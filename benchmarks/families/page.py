@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.rowwise import commits
+
 MOST_OFF = 0.1
+EARLIEST = "6416d4c or before"
 HEAD = """# Families on real data
 
 Every family on data of R's and Python's teaching packages, beside another library's fit of all
@@ -82,5 +85,8 @@ def page(rows: Mapping[str, Any]) -> str:
     table += [f"| {line(name, row)} |" for name, row in rows.items()]
     seeds = sorted({row["seed"] for row in rows.values()})
     used = "; ".join(sorted({row["versions"] for row in rows.values()}))
-    foot = f"\nSeeds {', '.join(map(str, seeds))}; {used}.\n"
+    # Rows did not say so from the beginning.
+    known = [{"commit": EARLIEST, **row} for row in rows.values()]
+    foot = f"\nMeasured at commits, with how many rows: {commits(known)}.\n"
+    foot += f"\nSeeds {', '.join(map(str, seeds))}; {used}.\n"
     return HEAD + verdict(rows) + "\n\n" + "\n".join(table) + "\n" + foot

@@ -86,7 +86,6 @@ TITLES = {
     "rare": "50 rare categories, logistic, 1e5 × 60",
     "few-groups": "(1 | g), 5 groups, logistic, 1e4 rows",
     "intercepts": "(1 | g), 100 groups, logistic, 1e5 rows",
-    "slopes": "(1 + x | g), 100 groups, logistic, 1e5 rows",
 }
 
 PROBLEMS: dict[str, Callable[[int], Problem]] = {
@@ -97,5 +96,4 @@ PROBLEMS: dict[str, Callable[[int], Problem]] = {
     "rare": lambda seed: glm(LOGISTIC, rare_rows(seed), 800),
     "few-groups": mixed("few-groups", 60),
     "intercepts": mixed("intercepts", 500),
-    "slopes": mixed("slopes", 900),
 }
