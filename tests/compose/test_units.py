@@ -75,6 +75,14 @@ def test_whole_units_enter_with_one_weight(coreset, tmp_path):
     assert set(cb.to_columns(rows)) == {"row_id", "weight", "x0", "x1", "y"}
 
 
+def test_rows_of_units_are_rows(table):
+    """They were called units, and a table that they were certified with was opened as units."""
+    data = cb.open(table, target="y", features=["a", "b"], unit="patient")
+    rows = cb.unrolled(cb.build(cb.LogisticRegression(), data, size=10, seed=0))
+    assert repr(rows).startswith(f"Coreset({rows.size} of {len(table):,} rows")
+    assert cb.certify(rows, table, draws=200).certified
+
+
 def test_units_of_other_lengths_are_added(coreset):
     more = opened(seed=1, longest=9)
     grown = cb.update(coreset, more, size=10, reserve=0)

@@ -11,6 +11,8 @@ from corebayes.data.units import COUNT, ROW
 from corebayes.models.units import Units, flat
 from corebayes.types import Block
 
+OF_UNITS = ("unit", "unit_rows", "left_out")
+
 
 def unrolled(coreset: Coreset, total_count: float | None = None) -> Coreset:
     """The rows of the units, for tools that know of rows only: all exports take it.
@@ -63,4 +65,6 @@ def _of_rows(coreset: Coreset, num_rows: int, total_count: float | None) -> Core
         total_count=float(num_rows if total_count is None else total_count),
         reserve=None,
         missed=None,
+        # What counts units, and would open tables as units again.
+        provenance={k: v for k, v in coreset.provenance.items() if k not in OF_UNITS},
     )
