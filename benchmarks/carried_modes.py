@@ -67,11 +67,13 @@ class Bump(NamedTuple):
         # What all rows share pulls the mode back from the bumps' own place.
         middle = 0.5 * self.place / (1.0 + self.squares / carriers)
 
-        def excess(height: float) -> float:
-            shares = np.exp(self.logs(height, carriers, 1.0))
-            return float(shares[self.along > middle].sum()) - mass
+        def share(height: float) -> float:
+            return float(np.exp(self.logs(height, carriers, 1.0))[self.along > middle].sum())
 
-        return float(brentq(excess, 0.0, (0.6 * self.place**2 + 60.0) / carriers, xtol=1e-6))
+        # A mode nearby has the tail of the first one in its half, however low it is.
+        wanted = max(mass, share(-20.0) + 0.05)
+        most = (0.6 * self.place**2 + 60.0) / carriers
+        return float(brentq(lambda height: share(height) - wanted, -20.0, most, xtol=1e-6))
 
 
 class Carried(NamedTuple):
