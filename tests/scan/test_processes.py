@@ -150,7 +150,7 @@ def test_the_default_deadline_follows_the_shards(data, expected, tmp_path, monke
 
 
 def test_a_slow_shard_is_sent_twice_and_counts_once(data, expected, tmp_path):
-    trouble = Trouble(SUMS, tmp_path, "sleep 1.2", times=2)
+    trouble = Trouble(SUMS, tmp_path, "sleep 2.5", times=2)
     with cb.processes(2, deadline=0.6) as executor:
         scan(SUMS, data, executor)
         assert same_bits(scan(trouble, data, executor), expected)
