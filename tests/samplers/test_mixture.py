@@ -43,6 +43,14 @@ def test_masses_and_moments_come_out_right():
     assert result.pareto_k < 0.5
 
 
+def test_weights_have_the_mean_one_beside_heights_that_leave_no_digit():
+    """A coreset of one row may be all but impossible wherever its fit says."""
+    steep = CustomModel(lambda draws, block: np.full((1, len(draws)), -1e18), flat, 2)
+    posterior, (mode, *_) = Posterior(steep, ROWS, np.ones(1)), modes_from(np.zeros((1, 2)))[1]
+    result = mixture_draws(np.random.default_rng(0), posterior, 400, [mode])
+    assert result.weights.mean() == pytest.approx(1.0)
+
+
 def test_wrong_laplace_masses_are_put_right_by_the_ratios():
     posterior, modes = modes_from(np.array([[-5.0, 1.0], [4.0, 0.0]]))
     wrong = [mode._replace(log_mass=0.0) for mode in modes]
