@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 from corebayes.deadline import check_time
 from corebayes.extras import import_extra
 from corebayes.models.compiled_density import copy_address
+from corebayes.models.compiling import float64
 from corebayes.samplers.density import Callback, Pointer
 from corebayes.types import Array
 
@@ -110,16 +113,21 @@ class Thread:
 
     Rust enters Python again for every call, so that Python, and JAX with it, would set up and throw
     away all that it keeps for a thread each time: half of what a small density costs. Entering once
-    more with the first call and leaving with the last draw keeps it in between.
+    more with the first call and leaving with the last draw keeps it in between. JAX is set to
+    float64 once for all calls, too; that setting is the thread's own and ends with it.
     """
 
     def __init__(self, num_draws: int):
         self.left = num_draws
         self.entered: tuple[int, int] | None = None
+        self.precision: AbstractContextManager[Any] = nullcontext()
 
     def enter(self) -> None:
         if self.entered is None:
             self.entered = threading.get_ident(), ctypes.pythonapi.PyGILState_Ensure()
+            if "jax" in sys.modules:
+                self.precision = float64()
+                self.precision.__enter__()
 
     def count_draw(self) -> None:
         self.left -= 1
