@@ -13,6 +13,7 @@ and in two rounds of these, where the shards are built around a rough coreset of
 The rows are those of `benchmarks.datasets.logistic` (d = 10, or --dim), or with --drift such whose
 coefficients come and go by that much from night to night (d = 6), so that the posterior moves by
 several standard deviations at a time. CPU seconds are of one core.
+Other families: `benchmarks.growing_families`.
 """
 
 from __future__ import annotations

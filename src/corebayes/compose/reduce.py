@@ -41,6 +41,7 @@ from corebayes.certify.steps import (
 )
 from corebayes.compose.asked import Reduction
 from corebayes.compose.places import how_far
+from corebayes.compose.tries import closest
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import AnnealedSparseVI, Construction, default_construction
 from corebayes.coreset import Coreset
@@ -83,6 +84,10 @@ def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress
     if reserve is not None and reserve.size <= built.size:
         # No finer than what was asked for.
         reserve = missed = None
+    # Of a merge nothing but stand-ins is known, kept or not.
+    known = pilot if union.new is None else reserve
+    if known is not None:
+        built = closest(union, asked, limit, built, known)
     return replace(_composed(union, asked, built, reserve, problem), missed=missed)
 
 

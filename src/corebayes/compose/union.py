@@ -80,16 +80,24 @@ class Union:
         The model stays as it is bound; the new rows were asked whether it has a density for them.
         Cost: a pass.
         """
-        old, first = self.stand_ins, self.coresets[0].provenance
-        table = ArrayData(
-            fields=old.rows.fields,
-            counts=old.weights,
+        tables = [self._table(self.stand_ins)]
+        if self.new is not None:
+            tables.append(self.new.table)
+        return Problem(self.model, open_rows(join(tables), **options).check())
+
+    def stood_for(self, points: WeightedPoints) -> Problem:
+        """These points alone, each counted as often as its weight says."""
+        return Problem(self.model, open_rows(self._table(points)).check())
+
+    def _table(self, points: WeightedPoints) -> Any:
+        first = self.coresets[0].provenance
+        return ArrayData(
+            fields=points.rows.fields,
+            counts=points.weights,
             column_names=tuple(first.get("column_names") or ()),
             target_name=str(first.get("target_name") or "y"),
             design=first.get("design"),
         )
-        tables = [table] if self.new is None else [table, self.new.table]
-        return Problem(self.model, open_rows(join(tables), **options).check())
 
     def renumbered(self, points: WeightedPoints) -> WeightedPoints:
         """Points of the union with the numbers and counts that they have in their sources.
