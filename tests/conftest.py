@@ -1,12 +1,24 @@
 """What every test starts from."""
 
+import atexit
 import os
+import shutil
 import signal
+import tempfile
 
 # A worker has a core, and so a thread: two workers of two threads each wait for each other and
 # take several times the CPU. Before NumPy is imported, which reads it once.
 for library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# Many tests adapt the same models: a worker keeps what JAX compiled for them. Each has a folder of
+# its own, since JAX may read what another process has half written.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ or "PYTEST_XDIST_WORKER" in os.environ:
+    folder = tempfile.mkdtemp(prefix="corebayes-jax-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 from hypothesis import settings  # noqa: E402
 

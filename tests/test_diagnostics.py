@@ -154,7 +154,7 @@ class TestLogRatios:
 
 
 class TestPathKl:
-    @pytest.mark.parametrize("make", [gaussian_mean, linear])
+    @pytest.mark.parametrize("make", [gaussian_mean, pytest.param(linear, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("direction", DIRECTIONS)
     def test_is_unbiased(self, make: Any, direction: Any) -> None:
         model, data = make()

@@ -115,7 +115,14 @@ def of_a_family(family: str) -> tuple:
 
 
 @pytest.mark.parametrize(
-    "family", ["gaussian", "gamma", "negativebinomial", "exponential", "cumulative"]
+    "family",
+    [
+        "gaussian",
+        "exponential",
+        "cumulative",
+        pytest.param("gamma", marks=pytest.mark.slow),
+        pytest.param("negativebinomial", marks=pytest.mark.slow),
+    ],
 )
 def test_families_with_constants_of_their_own(family: str) -> None:
     """They were taken for models with groups, and refused."""

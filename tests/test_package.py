@@ -98,7 +98,7 @@ def test_make_test_runs_ruff_pyright_and_pytest():
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
-@pytest.mark.parametrize("missing", ["typer", "rich"])
+@pytest.mark.parametrize("missing", ["typer", pytest.param("rich", marks=pytest.mark.slow)])
 def test_without_the_cli_extra_the_command_says_what_to_install(missing):
     result = python(
         f"import sys; sys.modules[{missing!r}] = None; sys.argv = ['corebayes', 'demo']\n"

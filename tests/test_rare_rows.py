@@ -113,8 +113,8 @@ def test_an_intercept_of_the_model_counts_as_a_column():
     ("family", "common", "num_rows"),
     [
         ("bernoulli", "L", 5_000),
-        ("bernoulli", "common", 30_000),
-        ("poisson", "L", 20_000),
+        pytest.param("bernoulli", "common", 30_000, marks=pytest.mark.slow),
+        pytest.param("poisson", "L", 20_000, marks=pytest.mark.slow),
         pytest.param("binomial", "L", 5_000, marks=pytest.mark.slow),
     ],
 )
@@ -134,7 +134,7 @@ def test_rows_of_levels_that_agree_are_kept_and_the_coreset_is_certified(family,
     assert certificate.reverse_kl.value < 1e-3
 
 
-@pytest.mark.parametrize("family", ["bernoulli", "poisson"])
+@pytest.mark.parametrize("family", [pytest.param("bernoulli", marks=pytest.mark.slow), "poisson"])
 def test_few_rows_stand_for_levels_that_are_too_large_to_be_kept(family):
     large = {"a": 2, "b": 15, "c": 40, "d": 90}
     frame = visits(20_000, family, seed=5, rare=large)

@@ -137,7 +137,14 @@ def test_no_rows_and_one_row(name):
     np.testing.assert_allclose(alone[0], together[9], rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["numpyro-hierarchical", "pymc-hierarchical"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "numpyro-hierarchical",
+        "pymc-poisson",
+        pytest.param("pymc-hierarchical", marks=pytest.mark.slow),
+    ],
+)
 def test_a_model_can_be_sent_elsewhere(name):
     import cloudpickle
 

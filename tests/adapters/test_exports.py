@@ -32,6 +32,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
 ROWS = [2, 3, 11, 17, 20]
 WEIGHTS = [1.5, 0.0, 4.0, 0.25, 7.0]
 
+# PyMC models that take long to compile and say no more than others.
+SLOWER = ("hierarchical", "vector-valued")
 HEAVY = [pytest.param(name, marks=pytest.mark.slow) for name in ("constrained", "mixture")]
 
 PRIOR = cb.Normal([0.1, -0.2, 0.3], [[2.0, 0.5, 0.0], [0.5, 1.0, 0.1], [0.0, 0.1, 3.0]])
@@ -114,7 +116,7 @@ def pymc_density(model: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", ["hierarchical", *HEAVY, pytest.param("vector-valued", marks=pytest.mark.slow)]
+    "name", ["poisson", *HEAVY, *(pytest.param(n, marks=pytest.mark.slow) for n in SLOWER)]
 )
 def test_pymc_models_go_back_weighted(name):
     coreset = pymc_coreset(name)

@@ -47,7 +47,7 @@ def test_stan_accepts_the_program(name):
     assert all(f" {key}" in declared for key in export.data)
 
 
-@pytest.mark.parametrize("name", ["probit", "cloglog"])
+@pytest.mark.parametrize("name", [pytest.param("probit", marks=pytest.mark.slow), "cloglog"])
 def test_a_regression_with_nothing_beside(name):
     model, rows = bound(name, groups=False, beside=False)
     plain = model.family.bind(rows)

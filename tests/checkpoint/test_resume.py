@@ -223,8 +223,15 @@ def test_another_turn_is_noticed_and_the_answers_after_it_are_not_used(stored, t
     assert run(500)[2] == 0
 
 
-@pytest.mark.parametrize("operation", ["fsync", "replace"])
-@pytest.mark.parametrize("nth", (1, 2, 5))
+@pytest.mark.parametrize(
+    ("operation", "nth"),
+    [
+        ("fsync", 1),
+        ("replace", 2),
+        *(pytest.param("fsync", nth, marks=pytest.mark.slow) for nth in (2, 5)),
+        *(pytest.param("replace", nth, marks=pytest.mark.slow) for nth in (1, 5)),
+    ],
+)
 def test_a_full_disk_at_any_write_costs_only_the_checkpoint(
     rows, tmp_path, monkeypatch, operation, nth
 ):

@@ -94,8 +94,9 @@ def test_repeated_rows_are_remembered(call):
     assert call("certify f.parquet few.npz --tol 1")[0] in (0, 1)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@pytest.mark.parametrize("how", ["--target y --features a,b", "--formula y~a+b"])
+@pytest.mark.parametrize(
+    ("how", "suffix"), [("--target y --features a,b", "parquet"), ("--formula y~a+b", "csv")]
+)
 def test_patients_enter_as_a_whole(call, suffix, how):
     pandas = pytest.importorskip("pandas")
     X, y = piece(5, 600)

@@ -179,23 +179,28 @@ SAMPLERS = [
 ]
 
 
-def products(others: list[Any], one_in: int = 1, start: int = 0) -> list[Any]:
+def products(others: list[Any], models_each: int, start: int = 0) -> list[Any]:
     """(model case, other) for every pair that fits, named for pytest.
 
-    Of pairs that mostly repeat each other `one_in` so many is quick, along diagonals of the table,
-    so that every model and every other is among them; the rest are slow tests.
+    Pairs mostly repeat each other: each is tried on `models_each` of the models that fit it, along
+    diagonals of the table, so that every model has its turn; the rest are slow tests.
     """
     import pytest
 
-    def marks(row: int, column: int) -> Any:
-        return () if (row + column + start) % one_in == 0 else pytest.mark.slow
-
-    return [
-        pytest.param(case, other[1], id=f"{case.name}-{other[0]}", marks=marks(row, column))
-        for row, case in enumerate(MODELS)
-        for column, other in enumerate(others)
-        if len(other) < 3 or other[2](case.model)
-    ]
+    pairs: list[Any] = []
+    for column, (name, other, *fits) in enumerate(others):
+        cases = [case for case in MODELS if not fits or fits[0](case.model)]
+        quick = {(start + column + step) % len(cases) for step in range(models_each)}
+        pairs += [
+            pytest.param(
+                case,
+                other,
+                id=f"{case.name}-{name}",
+                marks=() if place in quick else pytest.mark.slow,
+            )
+            for place, case in enumerate(cases)
+        ]
+    return pairs
 
 
 def some_points(problem: Problem, *indices: int) -> WeightedPoints:

@@ -47,7 +47,7 @@ def reference_moments(case):
     return mean, (centred * ratio[:, None]).T @ centred
 
 
-@pytest.mark.parametrize(("case", "sampler"), products(SAMPLERS, one_in=3))
+@pytest.mark.parametrize(("case", "sampler"), products(SAMPLERS, models_each=2))
 def test_moments(case, sampler):
     posterior = posterior_of(case)
     mean, covariance = reference_moments(case)
@@ -61,7 +61,7 @@ def test_moments(case, sampler):
     assert np.all(np.abs(draws.std(axis=0) / sd - 1.0) < slack)
 
 
-@pytest.mark.parametrize(("case", "sampler"), products(SAMPLERS, one_in=3, start=2))
+@pytest.mark.parametrize(("case", "sampler"), products(SAMPLERS, models_each=2, start=2))
 def test_same_seed_same_draws_and_the_prior_without_rows(case, sampler):
     prior = posterior_of(case).prior
     first, second, other = (draw(sampler, prior, 500, seed) for seed in (7, 7, 8))

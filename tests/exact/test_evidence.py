@@ -34,7 +34,13 @@ def test_gaussian_mean_in_closed_form():
     assert cb.log_evidence(spoilt_weights, X).value == pytest.approx(truth, abs=1e-8)
 
 
-@pytest.mark.parametrize("factor, noise", [(1.0, 0.0), (0.4, 0.3), (3.0, 0.6)])
+@pytest.mark.parametrize(
+    "factor, noise",
+    [
+        (0.4, 0.3),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1.0, 0.0), (3.0, 0.6))),
+    ],
+)
 def test_against_a_grid_with_errors_that_hold(factor, noise):
     data = poisson_rows()
     coreset = spoilt(poisson_coreset(data), factor, noise)

@@ -23,7 +23,7 @@ def problem():
     return made(FAMILIES["poisson"], ("1",), Asked)
 
 
-@pytest.mark.parametrize("size", [22, 30])
+@pytest.mark.parametrize("size", [pytest.param(22, marks=pytest.mark.slow), 30])
 def test_it_is_what_the_certificate_says(problem, size):
     model, table = problem
     coreset = cb.build(model, table, target="y", size=size, progress=False)

@@ -88,8 +88,15 @@ def test_a_copy_in_another_process_has_the_same_bits(rows):
     assert np.array_equal(copy.gradient(theta, block, np.ones(40)), gradient)
 
 
-@pytest.mark.parametrize("num_rows", [1, 5, 33, 40])
-@pytest.mark.parametrize("num_draws", [1, 3, 9, 70])
+@pytest.mark.parametrize(
+    ("num_rows", "num_draws"),
+    [
+        # Every number of rows and of draws once, the others with each other.
+        pytest.param(rows, draws, marks=() if m == n else pytest.mark.slow)
+        for m, rows in enumerate([1, 5, 33, 40])
+        for n, draws in enumerate([1, 3, 9, 70])
+    ],
+)
 def test_values_at_any_number_of_rows_and_draws(rows, num_rows, num_draws):
     """Both are filled up to the sizes that JAX compiles for; nothing of that is seen."""
     model = CustomModel(logistic_in_jax, normal_in_jax, 3).bind(rows)

@@ -28,9 +28,19 @@ def by_quadrature(beta: float, unit: float, tau: float, slab: float, df: float) 
     return float(np.log(step * values.sum()))
 
 
-@pytest.mark.parametrize("df", [1.0, 3.0])
-@pytest.mark.parametrize("tau", [0.01, 0.4, 5.0])
-@pytest.mark.parametrize("slab", [0.3, 9.0])
+@pytest.mark.parametrize(
+    ("df", "tau", "slab"),
+    [
+        (1.0, 0.01, 9.0),
+        (3.0, 0.4, 0.3),
+        (1.0, 5.0, 0.3),
+        *(
+            pytest.param(df, tau, slab, marks=pytest.mark.slow)
+            for df, tau in ((1.0, 0.01), (1.0, 0.4), (3.0, 0.01), (3.0, 5.0))
+            for slab in (0.3, 9.0)
+        ),
+    ],
+)
 def test_density_is_the_integral_over_local_scales(df: float, tau: float, slab: float) -> None:
     prior = part(cb.Horseshoe(local_df=df, global_scale=0.3, slab_scale=1.7, slab_df=5.0))
     theta = np.array([0.03, np.log(tau), -0.4, 6.0, np.log(slab)])

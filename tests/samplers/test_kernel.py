@@ -53,8 +53,8 @@ def test_chains_from_elsewhere_arrive():
     ("scale", "kernel"),
     [
         (1.0, cb.HitAndRun()),
-        (4.0, cb.HitAndRun()),
-        (0.5, cb.HitAndRun(width=1.0, max_steps_out=2)),
+        pytest.param(4.0, cb.HitAndRun(), marks=pytest.mark.slow),
+        pytest.param(0.5, cb.HitAndRun(width=1.0, max_steps_out=2), marks=pytest.mark.slow),
         (0.5, cb.HitAndRun(width=2.0, max_steps_out=3)),
     ],
     ids=["fitted", "too-wide", "two-steps-out", "three-steps-out"],

@@ -115,7 +115,12 @@ def uneven(size: int, seed: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("weights", "num_rows"), [(uneven(40, 1), 2000), (np.ones(60), 2000), (np.ones(100), 300)]
+    ("weights", "num_rows"),
+    [
+        (uneven(40, 1), 2000),
+        pytest.param(np.ones(60), 2000, marks=pytest.mark.slow),
+        pytest.param(np.ones(100), 300, marks=pytest.mark.slow),
+    ],
 )
 def test_a_scale_of_its_own_goes_to_zero_at_a_row_that_counts_often(
     weights: Any, num_rows: int

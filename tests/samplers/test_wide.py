@@ -47,7 +47,7 @@ def by_quadrature(posterior):
     ("model", "y_rare"),
     [
         (cb.PoissonRegression(prior=PRIOR), 0.0),
-        (cb.LogisticRegression(prior=PRIOR), 1.0),
+        pytest.param(cb.LogisticRegression(prior=PRIOR), 1.0, marks=pytest.mark.slow),
     ],
     ids=["poisson", "logistic"],
 )

@@ -145,7 +145,7 @@ def test_gradient_is_the_derivative_of_the_exact_kl(name):
     assert np.allclose(gradient, differences, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["gaussian", "linear"])
+@pytest.mark.parametrize("name", [pytest.param("gaussian", marks=pytest.mark.slow), "linear"])
 def test_monte_carlo_gradient_is_unbiased(name):
     problem, points, _ = at_points(name, cb.ClosedForm())
     exact = cb.ClosedForm().restrict(problem, points).gradient(RNG, WEIGHTS)
