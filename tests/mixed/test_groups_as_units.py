@@ -130,6 +130,19 @@ def test_derivatives(name, effects):
     assert np.all(hessian == hessian.T) or np.allclose(hessian, hessian.T)
 
 
+@families
+@pytest.mark.parametrize("effects", [("1",), ("1", "x")])
+def test_far_places_are_no_error(name, effects):
+    """Searches for modes go where scales overflow and curvatures are zero or not finite."""
+    model, block, *_ = bound(name, effects=effects)
+    middle, far = model.potentials(np.zeros((1, model.dim)), block), 400.0 * np.eye(model.dim)
+    with np.errstate(all="ignore"):
+        values = model.potentials(np.concatenate([far, -far, [np.full(model.dim, 400.0)]]), block)
+    assert values.shape == (len(block), 2 * model.dim + 1)
+    assert np.isfinite(middle).all()
+    assert not np.any(values > 700.0)
+
+
 def test_of_a_gaussian_the_integral_is_in_closed_form():
     """y ~ N(Xβ, σ² I + τ² 11ᵀ) within a group: no quadrature error at all."""
     rows = open_rows(table("noise", 40, 4), target="y")

@@ -30,6 +30,8 @@ NUM_NODES = 9
 MOST_EFFECTS = 2
 # Newton's steps to the mode of a group's effects, and how often each may be halved.
 STEPS, HALVINGS = 12, 4
+# What is added to curvatures so that they have a root: relative, and where they are zero.
+ROUNDING, LEAST_CURVATURE = 1e-15, 1e-200
 # Numbers of a part of a call: groups × draws × rows × nodes.
 AT_ONCE = 1 << 21
 # Effects are drawn from so many tries of a Gaussian that is wider by a factor.
@@ -202,7 +204,7 @@ class MarginalRegression:
         # Where a family is not log-concave its curvature may be none: the prior's is there.
         bend = np.maximum(-second[..., 0], 0.0) * w[:, :, None]
         curvature = np.einsum("gms,gmq,gmr->gsqr", bend, Z, Z, optimize=True)
-        curvature = curvature + np.einsum("sq,qr->sqr", precision, np.eye(b.shape[2]))
+        curvature = _invertible(curvature + np.einsum("sq,qr->sqr", precision, np.eye(b.shape[2])))
         step: Array = np.asarray(np.linalg.solve(curvature, gradient[..., None]), dtype=np.float64)
         root: Array = np.asarray(np.linalg.cholesky(curvature), dtype=np.float64)
         return step[..., 0], root
@@ -318,6 +320,16 @@ class MarginalRegression:
 
     def log_prior_hessian(self, theta: Array) -> Array:
         return self.prior.hessian(theta)
+
+
+def _invertible(curvature: Array) -> Array:
+    """A search for modes also looks at places where scales overflow and nothing bends: what is
+    said there comes to no finite number, but is no error."""
+    identity = np.eye(curvature.shape[-1])
+    finite = np.isfinite(curvature).all(axis=(-2, -1))[..., None, None]
+    curvature = np.where(finite, curvature, identity)
+    least = ROUNDING * np.trace(curvature, axis1=-2, axis2=-1) + LEAST_CURVATURE
+    return curvature + least[..., None, None] * identity
 
 
 def _inverse_transposed(root: Array) -> Array:
