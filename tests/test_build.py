@@ -104,7 +104,7 @@ def test_a_nan_potential_names_the_row(rows):
         cb.build(model, data, size=5)
 
 
-@pytest.mark.parametrize("column", [0, 2])
+@pytest.mark.parametrize("column", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_bad_rows_are_named_or_dropped(rows, column):
     X, y = rows[0].copy(), rows[1]
     X[37, column] = np.nan

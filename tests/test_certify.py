@@ -94,18 +94,24 @@ class TestEstimates:
             # Pooled over the seeds, reverse and forward cannot be mistaken for each other.
             assert np.mean([kl.value for kl in found]) == pytest.approx(truth[direction], rel=0.1)
 
-    @pytest.mark.parametrize("share", [0.85, pytest.param(1.15, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize(
+        ("share", "runs", "most"),
+        [
+            # One of 40 in the mean; 6 would happen once in 1,500 times. Of 100, 8 once in 300.
+            (0.85, 40, 5),
+            *(pytest.param(share, 100, 8, marks=pytest.mark.slow) for share in (0.85, 1.15)),
+        ],
+    )
     def test_few_above_the_tolerance_are_certified_and_few_far_below_are_not(
-        self, share: float
+        self, share: float, runs: int, most: int
     ) -> None:
         model, data = gaussian_mean(dim=1)
         coreset = hidden(weighted(model, data, np.arange(data.num_rows), share))
         kl = exact_kl(weighted(model, data, np.arange(data.num_rows), share), data)["reverse"]
-        at = [certify(coreset, data, seed=seed, tol=kl / 1.0001) for seed in range(100)]
-        # 2.5 in the mean; 8 would happen once in 300 times.
-        assert sum(certificate.certified for certificate in at) <= 8
-        half = [certify(coreset, data, seed=seed, tol=2.0 * kl) for seed in range(40)]
-        assert sum(certificate.certified for certificate in half) >= 38
+        at = [certify(coreset, data, seed=seed, tol=kl / 1.0001) for seed in range(runs)]
+        assert sum(certificate.certified for certificate in at) <= most
+        half = [certify(coreset, data, seed=seed, tol=2.0 * kl) for seed in range(20)]
+        assert sum(certificate.certified for certificate in half) >= 19
 
     def test_draws_are_added_until_the_verdict_is_clear(self) -> None:
         model, data = gaussian_mean()

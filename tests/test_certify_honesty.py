@@ -76,7 +76,7 @@ class TestHonesty:
             )
             assert tiny.trouble is None and tiny.upper < 0.02
 
-    @pytest.mark.parametrize("make", [gaussian_mean, linear])
+    @pytest.mark.parametrize("make", [gaussian_mean, pytest.param(linear, marks=pytest.mark.slow)])
     def test_never_certified_with_wrong_weights(self, make: Any) -> None:
         model, data = make()
         rng = np.random.default_rng(0)

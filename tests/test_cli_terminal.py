@@ -80,9 +80,10 @@ def test_at_a_terminal_a_long_step_has_a_bar_and_the_verdict_a_colour(tmp_path):
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("corebayes re", ["refit", "report", "reproduce"]),
+        # What Typer does by itself.
+        pytest.param("corebayes re", ["refit", "report", "reproduce"], marks=pytest.mark.slow),
+        pytest.param("corebayes report --da", ["--dask", "--data"], marks=pytest.mark.slow),
         ("corebayes build --model poi", ["poisson", "poisson-log", "poisson-softplus"]),
-        ("corebayes report --da", ["--dask", "--data"]),
     ],
 )
 def test_the_shell_completes_commands_options_and_names(words, offered):

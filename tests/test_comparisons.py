@@ -66,7 +66,16 @@ def test_exact_draws_have_the_known_moments():
         assert found[name].std() / width == pytest.approx(1.0, abs=0.04)
 
 
-@pytest.mark.parametrize("kind", ["flat", "normal", "cauchy", "t3", "binary"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "flat",
+        "normal",
+        "binary",
+        pytest.param("cauchy", marks=pytest.mark.slow),
+        pytest.param("t3", marks=pytest.mark.slow),
+    ],
+)
 def test_a_regression_is_the_same_in_both_libraries(kind):
     jax = importlib.import_module("jax")
     utilities = importlib.import_module("numpyro.infer.util")

@@ -47,8 +47,8 @@ class TestSearch:
     @pytest.mark.parametrize(
         ("share", "num_rows"),
         [
-            (0.05, 4000),
-            *(pytest.param(0.05, n, marks=pytest.mark.slow) for n in (800, 50_000)),
+            (0.05, 800),
+            *(pytest.param(0.05, n, marks=pytest.mark.slow) for n in (4000, 50_000)),
             *(pytest.param(0.4, n, marks=pytest.mark.slow) for n in (800, 4000, 50_000)),
         ],
     )
@@ -136,7 +136,9 @@ def test_posteriors_of_several_modes_are_judged_by_their_masses(family: str) -> 
             assert certificate.certified, case.name
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+# With fewer rows: tests/constructions/test_stray.py.
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
 def test_a_default_build_is_at_the_right_alias(seed: int) -> None:
     rows, model, truth = frequency_problem(seed, 400)
     coreset = cb.build(model, rows, size=25, seed=seed, progress=False)

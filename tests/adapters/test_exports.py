@@ -101,7 +101,9 @@ def test_regressions_go_to_numpyro(name):
     same_up_to_a_constant(theirs, [log_density(coreset, theta) for theta in draws])
 
 
-@pytest.mark.parametrize("coreset", [numpyro_coreset, regression])
+@pytest.mark.parametrize(
+    "coreset", [pytest.param(numpyro_coreset, marks=pytest.mark.slow), regression]
+)
 def test_numpyro_models_say_when_they_are_run_in_float32(coreset):
     ours = coreset("hierarchical" if coreset is numpyro_coreset else "linear")
     exported = to_numpyro(ours)

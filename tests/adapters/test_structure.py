@@ -79,9 +79,9 @@ def found(model, data, **options):
     return find_row_structure(model, model.row_terms, data, **options)
 
 
-@pytest.mark.parametrize(
-    ("seed", "unit"), [(0, 3000.0), *(pytest.param(k, 1.0, marks=pytest.mark.slow) for k in (0, 1))]
-)
+# The next test looks for groups in the same way, once they are centred.
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "unit"), [(0, 3000.0), (0, 1.0), (1, 1.0)])
 def test_a_centred_gather(seed, unit):
     X, g, _, y = rows()
     # Columns of miles or dollars: rows are flat at coefficients that are small elsewhere.

@@ -16,7 +16,7 @@ from corebayes.rows import open_rows
 from corebayes.scan import passes
 from corebayes.scan.inline import Inline
 from corebayes.scan.query import BadPotentialError
-from tests.contract.cases import CONSTRUCTIONS, MODELS
+from tests.contract.cases import CONSTRUCTIONS, MODELS, UPDATES
 from tests.opened import scan
 from tests.scan.trouble import ColumnSums
 
@@ -56,8 +56,15 @@ OTHERS = [
 ]
 
 
+# Ways to move the weights of one construction, which ask for nothing that others do not.
+REPEATED = [f"sparse-vi-{name}" for name, _ in UPDATES if name != "adam"]
 REPLAYED = [
-    pytest.param(CASES[name], method[1], id=f"{name}-{method[0]}")
+    pytest.param(
+        CASES[name],
+        method[1],
+        id=f"{name}-{method[0]}",
+        marks=pytest.mark.slow if method[0] in REPEATED else (),
+    )
     for method in CONSTRUCTIONS
     for name in CASES
     if name == "logistic" or (name, method[0]) in OTHERS
@@ -183,7 +190,7 @@ def test_many_answers_move_to_files_that_are_written_once(rows, tmp_path, monkey
     same_bits(call(), first)
 
 
-@pytest.mark.parametrize("damaged", [0, 2])
+@pytest.mark.parametrize("damaged", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_a_damaged_file_of_older_answers_costs_only_what_comes_after(
     rows, tmp_path, monkeypatch, damaged
 ):

@@ -48,7 +48,7 @@ def test_passes_do_not_grow_with_the_rows():
 
 
 def test_a_path_of_sizes_takes_few_passes_and_every_size_is_better_than_the_last():
-    rows, sizes = logistic_rows(40_000), [2, 4, 8, 14, 21]
+    rows, sizes = logistic_rows(10_000), [2, 4, 8, 14, 21]
     coresets = cb.build_path(cb.LogisticRegression(prior=cb.Normal()), rows, sizes=sizes)
     data = open_rows(rows)
     kls = [laplace_kl(coreset, data) for coreset in coresets]

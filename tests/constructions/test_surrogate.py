@@ -171,7 +171,9 @@ def test_a_subsample_without_the_rows_that_matter_foresees_nothing(model):
     np.testing.assert_array_equal(found.mean, plain.mean)
 
 
-@pytest.mark.parametrize(("link", "seed"), [("logit", 0), ("logit", 1), ("log", 0)])
+@pytest.mark.parametrize(
+    ("link", "seed"), [("logit", 0), ("log", 0), pytest.param("logit", 1, marks=pytest.mark.slow)]
+)
 def test_levels_that_are_separated_take_few_passes(link, seed):
     """Too many rows to be kept, and a posterior as wide as its prior: plain steps go back and
     forth, and safe ones on all rows would be some thirty passes."""

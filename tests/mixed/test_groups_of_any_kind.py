@@ -141,7 +141,9 @@ def test_bad_group_columns_are_sentences(frame):
         built(small.assign(g=small["x"]))
 
 
-@pytest.mark.parametrize("formula", ["y ~ x + (1|g)", "y ~ x + (1 + x|g)"])
+@pytest.mark.parametrize(
+    "formula", [pytest.param("y ~ x + (1|g)", marks=pytest.mark.slow), "y ~ x + (1 + x|g)"]
+)
 def test_a_group_column_with_one_level(frame, formula):
     """Nothing tells its effects from the coefficients: with τ free that is a funnel."""
     few = frame.iloc[:5_000].assign(g="all")

@@ -68,7 +68,9 @@ def test_an_asymmetric_posterior_is_not_its_laplace_fit() -> None:
     assert_moments(result.values, np.array([mean]), np.array([[np.square(grid - mean) @ density]]))
 
 
-@pytest.mark.parametrize("make", [linear, logistic, gaussian_mean])
+@pytest.mark.parametrize(
+    "make", [linear, logistic, pytest.param(gaussian_mean, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("weight", [5e5, 1e-3])
 def test_extreme_weights_converge(make: Any, weight: float) -> None:
     """Σw = 1e7 on 20 rows (FAULTS.md), and next to nothing."""

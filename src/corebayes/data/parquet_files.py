@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
-from urllib.request import url2pathname
 
 from corebayes.data.columns import choose_roles, find
 from corebayes.data.empty import NoRowsError
@@ -211,6 +210,8 @@ def _local_files(path: str) -> _Files:
 def _remote_files(address: Address) -> _Files:
     """The files at an address, through pyarrow's own file systems."""
     if address.scheme == "file":
+        from urllib.request import url2pathname
+
         return _local_files(url2pathname(address.path))
     # From where on there is something to look for.
     fixed = re.split(r"[*?\[]", address.path)[0]
