@@ -11,7 +11,10 @@ from corebayes.problem import Problem
 # One row of 20,000, and thirty of 2,000; a hole in five dimensions that no particle falls into.
 @pytest.mark.parametrize(
     ("number", "carriers", "dim"),
-    [(20_000, 1, 1), (2000, 30, 1), pytest.param(20_000, 30, 5, marks=pytest.mark.slow)],
+    [
+        (20_000, 1, 1),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2000, 30, 1), (20_000, 30, 5))),
+    ],
 )
 def test_a_mode_of_few_rows_is_built(number, carriers, dim):
     problem = carried_problem(np.random.default_rng(dim), number, carriers, dim)

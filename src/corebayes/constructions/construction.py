@@ -40,6 +40,14 @@ class Info(NamedTuple):
     """What whoever takes this coreset should know."""
 
 
+class Plan(NamedTuple):
+    """What is known of a run before its first pass."""
+
+    text: str
+    num_matched: int
+    """Rows that match all that the construction compares."""
+
+
 class Style(NamedTuple):
     """How a construction looks in every figure: colour, marker, dashes, filling of the markers."""
 
@@ -106,6 +114,10 @@ class Construction(ABC):
         """How many passes it takes for a size as a rule, from and to; None is a build to a
         tolerance, with its certificates, which ends there (`build.tolerance`)."""
         return (1.0, float("inf"))
+
+    def plan(self, problem: Problem) -> Plan | None:
+        """What whoever waits for it may want to know before the work; None: nothing."""
+        return None
 
     @classmethod
     def command_name(cls) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 from corebayes.arrow.fit import Fitted, Fitting, fit
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.start import beginning, fitting_of, sums_in_parts
-from corebayes.constructions.construction import OPEN_PASSES, Construction, Info, Style
+from corebayes.constructions.construction import OPEN_PASSES, Construction, Info, Plan, Style
 from corebayes.constructions.grouped_choice import (
     candidates,
     check_size,
@@ -129,6 +129,14 @@ class GroupedPursuit(Construction):
     def passes(self, size: int | None) -> tuple[float, float]:
         return (3.0, OPEN_PASSES if size is None else 3.0 + MOST_PASSES)
 
+    def plan(self, problem: Problem) -> Plan | None:
+        model = problem.model
+        if not is_structured(model):
+            return None
+        matched = min(model.structure.num_matched, problem.data.num_rows)
+        text = f"{model.structure.describe()}. {matched:,} rows match all their quadratics"
+        return Plan(f"{text}, some two thirds of them come close", matched)
+
     def init(self, rng: Rng, problem: Problem, size: int | None) -> Approach:
         return self._begin(rng, problem, None if size is None else (size,))
 
@@ -197,7 +205,7 @@ class GroupedPursuit(Construction):
             pool = _union(state.pool, look.pool.points)
             assert draws is not None and look.heights is not None
             heights = FullHeights(draws, look.heights)
-            chosen = _choose(rng, problem, fitting, fitted, pool, heights, sizes, state.open)
+            chosen = _choose(problem, fitting, fitted, pool, heights, sizes, state.open)
             return chosen, _info(chosen)
         if settled:
             # Only candidates are missing: the same place again.
@@ -260,7 +268,6 @@ def _union(first: Points, second: Points) -> Points:
 
 
 def _choose(
-    rng: Rng,
     problem: Problem,
     fitting: Fitting,
     fitted: Fitted,

@@ -48,11 +48,6 @@ def grouped_pursuit(
     return [choices[size] for size in sizes]
 
 
-def promises(vectors: GroupedVectors, choices: Sequence[Choice]) -> list[float]:
-    """½‖missing‖² of each choice."""
-    return [vectors.residual(*choice).half_square for choice in choices]
-
-
 def _grown(vectors: GroupedVectors, size: int) -> tuple[Indices, Array]:
     """Vectors enter until there are `size`, or what is missing no longer gets smaller.
 
