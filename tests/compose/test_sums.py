@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import corebayes as cb
-from corebayes.certify.steps import added_up
+from corebayes.certify.chain import added_up
 from corebayes.diagnostics import gaussian_kl
 from corebayes.types import Gaussian
 

@@ -45,6 +45,7 @@ def test_the_closest_to_the_reserve_is_taken(monkeypatch, model):
         assert np.array_equal(rows[number], grown.rows.fields["X"][place])
 
 
+@pytest.mark.filterwarnings("ignore:.*widths from where")
 def test_what_was_asked_for_otherwise_is_left_alone():
     first = cb.build(cb.GammaRegression(), _night(0), size=9, seed=0)
     grown = cb.update(first, _night(1), method=cb.Uniform(), seed=0)

@@ -193,7 +193,7 @@ def test_a_table_is_known_again(table, tmp_path):
     assert cb.certify(coreset, table[columns], target="y").certified
     assert cb.loo(coreset, table, draws=200).n_data_points == 300
     more = table.assign(y=1.0 - table["y"], who="Q" + table["who"])
-    with pytest.warns(UserWarning, match="the posterior moved by"):
+    with pytest.warns(UserWarning, match="widths from where what stands"):
         grown = cb.update(coreset, more, size=10)
     assert grown.num_rows == 600 and cb.certify(grown, [table, more]).certified
     # Exports are of rows, also where those of two tables have the same numbers.

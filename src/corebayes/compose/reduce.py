@@ -35,7 +35,6 @@ from corebayes.certify.steps import (
     PLACES,
     Step,
     certified_step,
-    moved,
     passed_steps,
     steps_of,
 )
@@ -243,9 +242,9 @@ def _composed(
         names=[s.name for s in sources] if union.new is None else [sources[-1].name],
         num_rows=data.num_rows,
         size=built.size,
-        moved=_furthest(union, built),
         away=away.furthest,
-        followed=all(one.reserve is not None and one.missed for one in union.coresets),
+        growth=away.growth,
+        far=away.is_far,
     )
     _warn_if_far(step, union)
     if asked.certify:
@@ -262,7 +261,7 @@ def _composed(
         **copied,
         **built.provenance,
         **({"left_out": left_out} if left_out else {}),
-        **({PLACES: away.stored} if away.stored else {}),
+        **({PLACES: list(away.stored)} if away.stored else {}),
         **data.meter.to_dict(),
         "passes": problem.rows_scanned / data.num_rows,
         "asked": {"size": asked.size, "tol": asked.tol, "reserve": asked.reserve},
@@ -281,33 +280,16 @@ def _composed(
 
 
 def _warn_if_far(step: Step, union: Union) -> None:
-    """Where what stands for the rows before was never measured. A part of a merge always lies some
-    way from the whole; scales of groups have fits that say little of how far they went."""
-    what = f"with {step.names[0]}" if step.kind == "update" else "of all parts"
-    if step.far_away:
-        # It stays away, and is told once.
-        if any(earlier.far_away for one in union.coresets for earlier in steps_of(one)):
-            return
-        gone = (
-            f"{what} the posterior lies {step.away:.1f} widths from where what is kept of the rows "
-            "before was made, beyond which it says little"
-        )
-    elif step.moved_far and step.kind == "update" and not is_structured(union.model):
-        gone = (
-            f"{what} the posterior moved by {step.moved:.1f} of its standard deviations, to where "
-            "what stands for the rows before was never measured"
-        )
-    else:
+    """Where what stands for the rows before was never measured. It stays away, and is told once."""
+    told = any(earlier.far for one in union.coresets for earlier in steps_of(one))
+    if not step.far or told:
         return
-    warn(f"{gone}: certify the coreset with all rows, or build it from them")
-
-
-def _furthest(union: Union, built: Coreset) -> float | None:
-    """How far the posterior of what came in last lies from that of the coresets before; None where
-    one of them has no fit."""
-    distances = [moved(one, built) for one in union.coresets]
-    known = [distance for distance in distances if distance is not None]
-    return max(known) if len(known) == len(distances) else None
+    what = f"with {step.names[0]}" if step.kind == "update" else "of all parts"
+    warn(
+        f"{what} the posterior lies {step.away or 0.0:.1f} widths from where what stands for the "
+        "rows before was measured, beyond which it says little: certify the coreset with all rows, "
+        "or build it from them"
+    )
 
 
 def _certified(
