@@ -170,9 +170,13 @@ def test_a_slow_shard_is_sent_twice_and_counts_once(data, expected, tmp_path):
         ("disk", "the disk is away; the disk is away"),
     ],
 )
-def test_a_shard_that_always_fails_is_named_after_three_tries(data, pool, tmp_path, what, reason):
+def test_a_shard_that_always_fails_is_named_after_three_tries(
+    data, request, tmp_path, what, reason
+):
     trouble = Trouble(SUMS, tmp_path, what, times=99)
-    with cb.processes(2, deadline=1.0) if "sleep" in what else nullcontext(pool) as executor:
+    impatient = "sleep" in what
+    pool = cb.processes(2, deadline=1.0) if impatient else request.getfixturevalue("pool")
+    with pool if impatient else nullcontext(pool) as executor:
         scan(SUMS, data, executor)
         with pytest.raises(dispatch.ShardError, match=f"{SHARD}: .*{reason}"):
             scan(trouble, data, executor)
