@@ -102,7 +102,7 @@ def test_few_derivatives_are_those_of_everything(name):
     exact = bends[n[:, :, None], places[:, :, None], places[:, None]]
     np.testing.assert_allclose(second, exact, atol=1e-9)
     # Nothing else is touched.
-    assert np.count_nonzero(np.abs(bends) > 1e-12) <= 40 * means.first.shape[1] ** 2
+    assert np.count_nonzero(np.abs(bends) > 1e-12) <= 40 * places.shape[1] ** 2
     sums = TracedPrior(model, layout).sums(at)
     free = layout.wide_positions[: layout.num_touched]
     found = sums.wide_wide[: free.size, : free.size]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.adapters.adapted import AdaptedModel, Answer, RowPart, Terms
+from corebayes.adapters.adapted import MOST_ROWS, AdaptedModel, Answer, RowPart, Terms
 from corebayes.extras import import_extra
 from corebayes.models.compiling import call, pad
 from corebayes.models.compiling import float64 as float64
@@ -121,7 +121,9 @@ class JaxModel(AdaptedModel, TouchingModel):
         return Terms({name: float(value) for name, value in prior.items()}, rows)
 
     def part(self, block: Block, rows: slice) -> RowPart:
-        size = max(_bucket(rows.stop - rows.start), SMALLEST)
+        # The last part of many has the size of the others: to compile for one more takes seconds.
+        several = len(block) > MOST_ROWS
+        size = MOST_ROWS if several else max(_bucket(rows.stop - rows.start), SMALLEST)
         padded = {field.name: pad(block[field.name][rows], size) for field in self.fields}
         with float64():
             return RowPart(rows, size, _jax().device_put(padded))

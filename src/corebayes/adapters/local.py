@@ -1,8 +1,8 @@
 """An adapted model told which parameters its rows touch, if they touch few.
 
 The structure comes from the rows' derivatives (`structure`), or from what a custom model says
-(`declared`); here it is held against the prior,
-whose Hessian must be an arrow as well: groups independent given everything that is no effect.
+(`declared`); here it is held against the prior, whose Hessian must be an arrow as well: groups
+independent given everything that is no effect. Then it is held against all rows (`seen_through`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import numpy as np
 
 from corebayes.adapters.declared import declared_structure
 from corebayes.adapters.jax_model import JaxModel
+from corebayes.adapters.seen_through import has_one_mode, sees_no_more
 from corebayes.adapters.structure import find_row_structure
+from corebayes.arrow.expectation import expected
 from corebayes.arrow.layout import MOST_WIDE, Layout
+from corebayes.arrow.start import fitting_of
 from corebayes.arrow.traced_prior import TracedPrior
 from corebayes.models.custom import CustomModel
 from corebayes.models.touching import RowStructure, TouchingModel, is_touching
@@ -62,7 +65,9 @@ def learn_structure(model: JaxModel | CustomModel, data: Rows) -> None:
             return
         model.row_structure = found
         model.row_structure = _with_means(model, found)
-        if _is_arrow(model) and _has_jets(model, data):
+        holds = _is_arrow(model) and _has_jets(model, data) and sees_no_more(model, data)
+        # Without groups there is another way, which is made for several modes.
+        if holds and (found.structure.terms or has_one_mode(model, data)):
             return
     except (TypeError, NotImplementedError):
         # Some functions have no derivatives in forward mode.
@@ -123,8 +128,9 @@ def _is_arrow(model: JaxModel | CustomModel) -> bool:
 
 
 def _has_jets(model: JaxModel | CustomModel, data: Rows) -> bool:
-    """Whether forward derivatives are finite, at a few rows."""
+    """Whether derivatives are finite, at a few rows."""
     assert is_touching(model)
-    block = data.take(np.arange(min(8, data.num_rows)))
-    means = model.row_means(np.zeros((1, model.dim)), block)
-    return all(bool(np.isfinite(part).all()) for part in means)
+    fitting, block = fitting_of(model), data.take(np.arange(min(8, data.num_rows)))
+    split, start = fitting.layout.split(model, block), fitting.start(np.zeros(model.dim))
+    jets = expected(model, block, start, start.whiten(split))
+    return all(bool(np.isfinite(part).all()) for part in jets[:3])

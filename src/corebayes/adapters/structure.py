@@ -12,7 +12,8 @@ touches are shared; those that no row of all touches are the prior's alone: scal
 not change how the others' prior bends, means, which are fitted with what is shared.
 
 A log scale u that rows see only as e^u z_g, ∂f/∂u = z_g ∂f/∂z_g, is a scale as well: the structure
-then holds in the coordinates b_g = e^u z_g (`models.touching`).
+then holds in the coordinates b_g = e^u z_g (`models.touching`). Without groups rows that see many
+parameters through few predictors (`predictors`) have a structure, too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.adapters.predictors import find_predictors
 from corebayes.models.compiling import float64
 from corebayes.models.structure import Effects, Structure
 from corebayes.models.touching import Driver, RowStructure
@@ -37,7 +39,7 @@ RowTerms = Callable[[Any, Mapping[str, Any]], Any]
 Bools = NDArray[np.bool_]
 
 # Rows that are looked at: half to find with, all to verify; each at so many θ.
-NUM_ROWS, NUM_POINTS = 384, 2
+NUM_ROWS, NUM_POINTS = 384, 3
 # How far from zero, and where it is seen how steep rows are.
 STEP, NEAR = 0.3, 1e-4
 # Rows of a matrix of effects have a few at most.
@@ -46,13 +48,17 @@ MAX_STRIDE = 16
 LEAST_ROWS, LEAST_GROUPS = 0.5, 0.8
 # Effects that one scale may multiply together.
 MOST_SCALED = 3
+# Predictors of rows without groups, at most, and parameters for each of them at least.
+MOST_PREDICTORS, LEAST_SEEN = 8, 2
+# How near zero slopes of rows are looked at that have none further out, where they are flat.
+NEARER = (1.0, 1e-2, 1e-4)
 
 
 def find_row_structure(
     model: Model, row_terms: RowTerms, data: Rows, *, seed: int = 0
 ) -> RowStructure | None:
     """The structure of a bound model whose potentials of some rows are `row_terms(theta, fields)`,
-    (n,), in JAX; None when rows have no parameters of groups.
+    (n,), in JAX; None when rows have no parameters of groups and see most others one by one.
 
     Cost: a pass over the rows with one gradient, and some hundred rows' gradients of d numbers.
     """
@@ -60,7 +66,9 @@ def find_row_structure(
     block = data.take(data.some(rng, min(NUM_ROWS, data.num_rows)))
     seen = row_slopes(row_terms, block, model.dim, rng)
     touched = np.any(seen.slopes != 0.0, axis=0)
-    if not np.isfinite(seen.slopes).all() or touched.all():
+    if not np.isfinite(seen.slopes).all():
+        return None
+    if touched.all() and not _sees_little(find_predictors(seen.slopes)):
         return None
     overview = data.ask(_Overview(model, seen.places[0]))
     taken, names = np.zeros(model.dim, dtype=bool), data.column_names
@@ -75,16 +83,21 @@ def find_row_structure(
         positions = _positions(touched, block, driver, taken)
         if positions.size:
             terms.append((driver, positions))
-    if not terms:
-        return None
-    return row_structure(terms, overview.touched & ~taken, block, seen)
+    found = row_structure(terms, overview.touched & ~taken, block, seen)
+    return found if terms or _sees_little(found.predictor_of) else None
+
+
+def _sees_little(predictor_of: Indices) -> bool:
+    """Whether many parameters are seen through few predictors."""
+    number = int(predictor_of.max(initial=-1)) + 1
+    return 0 < number <= min(MOST_PREDICTORS, predictor_of.size // LEAST_SEEN)
 
 
 def row_structure(
     terms: Sequence[tuple[Driver, Indices]], shared: Bools, block: Block, seen: RowSlopes | None
 ) -> RowStructure:
     """Group terms with the places of their effects, and what else rows touch; `seen` of the block
-    tells which of that are scales of effects."""
+    tells which of that are scales of effects, and what is seen together."""
     shared, taken = shared.copy(), np.zeros(shared.size, dtype=bool)
     lines = [
         (line, driver.values(block).astype(np.int64) - driver.first)
@@ -106,7 +119,30 @@ def row_structure(
     )
     structure = Structure(np.flatnonzero(shared), np.flatnonzero(~shared & ~taken), effects)
     drivers = tuple(driver for driver, _ in terms)
-    return RowStructure(structure, drivers, scale_of, np.empty(0, dtype=np.int64))
+    number = structure.shared.size + len(lines)
+    predictor_of, places = np.arange(number), np.empty((0, number))
+    if seen is not None:
+        slopes = _touched_slopes(seen, structure.shared, lines, scale_of)
+        predictor_of = find_predictors(slopes)
+        rng, shape = np.random.default_rng(9), (len(NEARER), number)
+        signs = np.where(rng.uniform(size=shape) < 0.5, -1.0, 1.0)
+        places = signs * rng.uniform(0.5, 1.5, size=shape) * _steps(np.concatenate(slopes))
+        places *= np.array(NEARER)[:, None]
+    nothing = np.empty(0, dtype=np.int64)
+    return RowStructure(structure, drivers, scale_of, nothing, predictor_of, places)
+
+
+def _touched_slopes(
+    seen: RowSlopes, shared: Indices, lines: Sequence[tuple[Indices, Indices]], scale_of: Indices
+) -> Array:
+    """(K, n, m): slopes in the touched parameters, those of effects in the coordinates e^u z."""
+    rows = np.arange(int(seen.slopes.shape[1]), dtype=np.int64)
+    parts = [seen.slopes[:, :, shared]]
+    for line, groups in lines:
+        scale = scale_of[line[0]]
+        factor = np.ones(len(seen.places)) if scale < 0 else np.exp(-seen.places[:, scale])
+        parts.append((factor[:, None] * seen.slopes[:, rows, line[groups]])[:, :, None])
+    return np.concatenate(parts, axis=2)
 
 
 class RowSlopes(NamedTuple):

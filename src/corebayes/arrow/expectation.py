@@ -1,9 +1,9 @@
 """E f, E ∂f and E ∂²f in the predictors of rows, under the Gaussian that these have.
 
 By Gauss–Hermite quadrature for one or two predictors; for more by the 2k points of spherical
-cubature, exact for cubic functions. Models that are known by their derivatives only are evaluated
-at places that are the same for all rows: the Gaussian's cubature, or its mean where that would be
-too many.
+cubature, exact for cubic functions, or at the mean where that would be too many. Models of one's
+own with many parameters, or without derivatives, are evaluated at places that are the same for all
+rows: the Gaussian's cubature, or its mean.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NODES = 7
 NODES_OF_TWO = (5, 3)
 
 
-# Coordinates of φ and a group up to which rows are evaluated at 2 places for each.
+# Predictors of a row, or coordinates of φ and a group, up to which there are 2 places for each.
 MOST_COORDINATES = 12
 
 
@@ -33,8 +33,8 @@ def expected(
 ) -> Expected:
     """Cost: n·R jets at R places."""
     mean, wide, own = whitened
-    if is_touching(model):
-        return Expected(*model.row_means(_common_places(gaussian), block), None)
+    if is_touching(model) and not model.has_jets:
+        return Expected(*model.row_means(_common_places(gaussian), block))
     num_predictors = mean.shape[1]
     if num_predictors == 1:
         rule = gauss_hermite(NODES)
@@ -48,8 +48,11 @@ def expected(
         return Expected(*means, np.divide(third, spread, out=third, where=spread > 0.0))
     covariance = np.matmul(wide, wide.transpose(0, 2, 1))
     covariance += np.matmul(own, own.transpose(0, 2, 1))
-    directions, weights = _rule(num_predictors)
-    jets = model.jets(mean[:, :, None] + _root(covariance) @ directions, block)
+    if is_touching(model) and num_predictors > MOST_COORDINATES:
+        jets, weights = model.jets(mean[:, :, None], block), np.ones(1)
+    else:
+        directions, weights = _rule(num_predictors)
+        jets = model.jets(mean[:, :, None] + _root(covariance) @ directions, block)
     return Expected(jets.value @ weights, jets.first @ weights, jets.second @ weights, None)
 
 

@@ -92,7 +92,7 @@ class Tolerance:
         self.next_size = size + max(1, size // 10)
         if not self._may_pass(run, LAST if last else PROMISING):
             return False
-        first = self._measured(run)
+        first = self._measured(run, searching=False)
         self.num_improper += first.fault == "model"
         second = self._measured(run) if self._passes(first) else first
         both = self._passes(first) and self._passes(second)
@@ -125,11 +125,13 @@ class Tolerance:
             kl = foreseen_kl(rng, run.present(), rows)
         return kl.value <= times * self.tol
 
-    def _measured(self, run: Underway) -> Certificate:
+    def _measured(self, run: Underway, *, searching: bool = True) -> Certificate:
         assert self.tol is not None
         rows, seed = run.problem.data, int(run.rng.integers(2**31))
         with rows.stage("certificates"):
-            return measure(run.present(), rows, draws=DRAWS, seed=seed, tol=self.tol)
+            return measure(
+                run.present(), rows, draws=DRAWS, seed=seed, tol=self.tol, searching=searching
+            )
 
     def _passes(self, found: Certificate) -> bool:
         # Below what a search for modes can see, around those that were found will do.

@@ -26,7 +26,7 @@ from corebayes.certify.steps import certificate_of_steps
 from corebayes.coreset import Coreset, GroupCoreset, check_coreset
 from corebayes.formula.rows import as_built
 from corebayes.models.structure import is_structured
-from corebayes.models.touching import is_touching
+from corebayes.models.touching import is_touching, may_have_modes
 from corebayes.rows import Rows
 from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.convergence import max_rhat
@@ -128,17 +128,29 @@ def measure(
     seed: int = 1,
     tol: float = 0.02,
     sampler: Sampler | None = None,
+    searching: bool = True,
 ) -> Certificate:
-    """The certificate of a coreset that is known to be of these rows; see `certify`."""
+    """The certificate of a coreset that is known to be of these rows; see `certify`.
+
+    If it is not `searching`, a structured model's is by NUTS, whatever modes there may be: a first
+    impression, far cheaper than a search."""
+    asked: dict[str, Any] = {"draws": draws, "seed": seed, "tol": tol, "sampler": sampler}
     try:
         with one_blas_thread():
-            return _measured_with(coreset, rows, draws=draws, seed=seed, tol=tol, sampler=sampler)
+            return _measured_with(coreset, rows, searching=searching, **asked)
     except LostDigitsError as lost:
         return certificate.withheld(coreset, str(lost), "draws", tol, num_draws=0)
 
 
 def _measured_with(
-    coreset: Coreset, rows: Rows, *, draws: int, seed: int, tol: float, sampler: Sampler | None
+    coreset: Coreset,
+    rows: Rows,
+    *,
+    draws: int,
+    seed: int,
+    tol: float,
+    sampler: Sampler | None,
+    searching: bool,
 ) -> Certificate:
     model = coreset.model
     if sampler is None and has_every_row(coreset, rows):
@@ -155,7 +167,7 @@ def _measured_with(
         number = min(draws, GROUP_DRAWS)
         drawn = _draw(rng, coreset, 4 * number, Automatic()).thinned(4)
         return _of_draws(coreset, rows, drawn, tol, stages(number))
-    if is_structured(model):
+    if is_structured(model) and not (searching and may_have_modes(model)):
         # Thousands of parameters have no modes to search; the ratios at NUTS' draws tell.
         return _of_nuts(rng, coreset, rows, draws, tol)
     sources = (one_mode if model.log_concave else several_modes)(rng, coreset, rows)

@@ -31,7 +31,9 @@ MOST_PREDICTORS = 3
 def has_cubes(problem: Problem) -> bool:
     """Whether rows have few predictors, no groups, and a pass of degree three is affordable."""
     model = problem.model
-    if not is_structured(model) or model.structure.terms or is_touching(model):
+    if not is_structured(model) or model.structure.terms:
+        return False
+    if is_touching(model) and not model.has_jets:
         return False
     return model.num_predictors <= MOST_PREDICTORS and affordable_cubes(problem)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from corebayes.certify.search import Found, full_mode, search
 from corebayes.coreset import Coreset
-from corebayes.models.structure import is_structured
+from corebayes.models.touching import may_have_modes
 from corebayes.rows import Rows
 from corebayes.samplers.mode_search import Mode, distinct_modes, log_volume, shares_of_logs
 from corebayes.samplers.posterior import Posterior
@@ -47,7 +47,7 @@ def searched(rng: Rng, coreset: Coreset, rows: Rows) -> Found | None:
     Cost: particles on M and on 500 rows; passes of N·d² flops only where π_w may lack a mode.
     """
     model = coreset.model
-    if model.log_concave or is_structured(model):
+    if not may_have_modes(model):
         return None
     found = search(rng, coreset, rows)
     unseen = found.unseen(model)

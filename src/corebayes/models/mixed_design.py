@@ -222,7 +222,7 @@ class MixedDesign:
 
     @property
     def dim(self) -> int:
-        shared, scales, terms = self.structure
+        shared, scales, terms, _ = self.structure
         return shared.size + scales.size + sum(term.size for term in terms)
 
     @property

@@ -53,6 +53,8 @@ class Structure(NamedTuple):
     scales: Indices
     """Positions of what only the prior touches: log τ."""
     terms: tuple[Effects, ...]
+    num_predictors: int | None = None
+    """Through how many predictors rows see what they touch, where that was found out."""
 
     @property
     def main(self) -> int | None:
@@ -79,13 +81,23 @@ class Structure(NamedTuple):
         """As a person would say it."""
         dim = self.shared.size + self.scales.size + sum(term.size for term in self.terms)
         parts = [f"{self.shared.size:,} shared by all rows"]
+        if self.shared.size == dim:
+            parts = ["all shared"]
         if self.scales.size:
             parts.append(f"{self.scales.size:,} of the prior only")
         for term in self.terms:
             groups = f"{term.num_groups:,} groups of {term.name}"
             many = "" if term.num_effects == 1 else f", {term.num_effects} for each"
             parts.append(f"{term.size:,} of the {groups}{many}")
-        return f"{dim:,} parameters: {', '.join(parts)}"
+        through = ""
+        if self.num_predictors is not None:
+            many = (
+                "a linear predictor"
+                if self.num_predictors == 1
+                else f"{self.num_predictors} linear predictors"
+            )
+            through = f"; rows see them through {many}"
+        return f"{dim:,} parameters: {', '.join(parts)}{through}"
 
 
 class Touch(NamedTuple):

@@ -45,14 +45,15 @@ class Differences:
 
     def row_means(self, places: Array, block: Block) -> RowMeans:
         jets = [self._jet(place, block) for place in places]
-        return RowMeans(*(np.mean(part, axis=0) for part in zip(*jets, strict=True)))
+        value, first, second = (np.mean(part, axis=0) for part in zip(*jets, strict=True))
+        return RowMeans(value, first, second, None)
 
     def row_slopes(self, place: Array, block: Block) -> Array:
         """(n, k). Cost: 4·k potentials of every row."""
         steps = self._steps(place, block)
         return self._rises(place, block, steps) / steps
 
-    def _jet(self, place: Array, block: Block) -> RowMeans:
+    def _jet(self, place: Array, block: Block) -> tuple[Array, Array, Array]:
         steps = self._steps(place, block)
         moves, number = steps[:, None] * self.directions, steps.size
         first, second = np.triu_indices(number, 1)
@@ -68,7 +69,7 @@ class Differences:
         mixed = 0.5 * (bends[:, number:] - bends[:, first] - bends[:, second])
         hessian[:, first, second] = hessian[:, second, first] = mixed
         slopes = 0.5 * (up - down)[:, :number]
-        return RowMeans(here, slopes / steps, hessian / np.outer(steps, steps))
+        return here, slopes / steps, hessian / np.outer(steps, steps)
 
     def _steps(self, place: Array, block: Block) -> Array:
         near = np.full(len(self.directions), NEAR)

@@ -20,7 +20,7 @@ import numpy as np
 
 from corebayes.data.narrowed import Narrowing
 from corebayes.models.glm import GLM
-from corebayes.models.structure import is_structured
+from corebayes.models.touching import may_have_modes
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
 from corebayes.tangent.default import default_geometry
@@ -157,7 +157,7 @@ def _masked(values: Array, mask: Array | None) -> Array:
 
 def _first_place(seen: ModelView) -> Array | None:
     """The heaviest mode that is known of a model that may have several."""
-    if seen.problem is None or seen.model.log_concave or is_structured(seen.model):
+    if seen.problem is None or not may_have_modes(seen.model):
         return None
     places = seen.problem.places
     return places[0] if len(places) else None

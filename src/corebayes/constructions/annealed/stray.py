@@ -28,7 +28,7 @@ from corebayes.constructions.annealed.measured import MEASURED, heights_of, kl_a
 from corebayes.constructions.annealed.polish import Polisher, improved
 from corebayes.constructions.annealed.view import Goal, View
 from corebayes.constructions.construction import Info
-from corebayes.models.structure import is_structured
+from corebayes.models.touching import may_have_modes
 from corebayes.samplers.high_places import with_high_modes
 from corebayes.samplers.mode_search import (
     Mode,
@@ -85,7 +85,7 @@ class Settle(NamedTuple):
 def may_stray(view: View) -> bool:
     """Whether π_w may have modes of its own, and particles can find them."""
     model = view.problem.model
-    return not (model.log_concave or is_structured(model) or model.dim > MOST_BUILT_DIM)
+    return may_have_modes(model) and model.dim <= MOST_BUILT_DIM
 
 
 def settling(view: View, state: AnyState, info: Info) -> tuple[AnyState | Settle, Info]:

@@ -75,9 +75,11 @@ class ArrowCoordinates:
     def _own_triples(self) -> tuple[Indices, Indices, Indices, Array]:
         """Places i ≤ j ≤ k of triples of a group's coordinates: groups of few rows are skewed.
 
-        With several predictors there are none.
+        With several predictors there are none, nor by differences.
         """
-        q = self.layout.num_own if self.model.num_predictors == 1 else 0
+        model = self.model
+        has_thirds = model.num_predictors == 1 and not (is_touching(model) and not model.is_traced)
+        q = self.layout.num_own if has_thirds else 0
         triples = list(combinations_with_replacement(range(q), 3))
         i, j, k = np.array(triples, dtype=np.int64).reshape(-1, 3).T
         # A triple stands for as many entries of the tensor as it has orders.
