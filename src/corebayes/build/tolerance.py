@@ -16,6 +16,7 @@ from corebayes.constructions.construction import CHEAP_ROWS
 from corebayes.coreset import Coreset, nearer
 from corebayes.data.warn import ToleranceWarning, warn
 from corebayes.models.structure import is_structured
+from corebayes.models.touching import may_have_modes
 from corebayes.problem import Problem
 from corebayes.types import Rng
 
@@ -61,7 +62,9 @@ class Tolerance:
         spent = self._spent(run, info)
         if self.holds(run, info, last=info.done is not None or spent is not None):
             kl = f"KL(π_w ‖ π) ≤ {self.tol:g}"
-            measured = f"measured {kl} around the modes that were found" if self.limited else ""
+            model = run.problem.model
+            limited = self.limited or (is_structured(model) and may_have_modes(model))
+            measured = f"measured {kl} around the modes that were found" if limited else ""
             return f"{measured or f'certified {kl}'}, twice, with {run.size} {noun}"
         if self.num_improper >= MOST_IMPROPER:
             return "few rows of large weight have no posterior under this model; see certify"
@@ -92,7 +95,7 @@ class Tolerance:
         self.next_size = size + max(1, size // 10)
         if not self._may_pass(run, LAST if last else PROMISING):
             return False
-        first = self._measured(run, searching=False)
+        first = self._measured(run)
         self.num_improper += first.fault == "model"
         second = self._measured(run) if self._passes(first) else first
         both = self._passes(first) and self._passes(second)
@@ -125,12 +128,13 @@ class Tolerance:
             kl = foreseen_kl(rng, run.present(), rows)
         return kl.value <= times * self.tol
 
-    def _measured(self, run: Underway, *, searching: bool = True) -> Certificate:
+    def _measured(self, run: Underway) -> Certificate:
         assert self.tol is not None
         rows, seed = run.problem.data, int(run.rng.integers(2**31))
         with rows.stage("certificates"):
+            # Particles take longer than all the rest of such a build; `certify` will see.
             return measure(
-                run.present(), rows, draws=DRAWS, seed=seed, tol=self.tol, searching=searching
+                run.present(), rows, draws=DRAWS, seed=seed, tol=self.tol, searching=False
             )
 
     def _passes(self, found: Certificate) -> bool:
