@@ -59,7 +59,7 @@ class Marginals(NamedTuple):
     def __str__(self) -> str:
         value, error = self.shared_kl
         return (
-            f"  {f'{self.num_shared} shared parameters':<20}KL {value:.1e} ± {error:.0e} nats\n"
+            f"  {f'{self.num_shared} shared parameters ':<20}KL {value:.1e} ± {error:.0e} nats\n"
             f"  {'marginals':<20}means move by at most {self.shift.value:.3f} ± "
             f"{self.shift.standard_error:.3f} sd ({self.shifted}), sds by factors of "
             f"{self.smallest_sd:.3f} to {self.largest_sd:.3f}"

@@ -326,7 +326,7 @@ def _invertible(curvature: Array) -> Array:
     """A search for modes also looks at places where scales overflow and nothing bends: what is
     said there comes to no finite number, but is no error."""
     identity = np.eye(curvature.shape[-1])
-    finite = np.isfinite(curvature).all(axis=(-2, -1))[..., None, None]
+    finite = np.all(np.isfinite(curvature), axis=(-2, -1), keepdims=True)
     curvature = np.where(finite, curvature, identity)
     least = ROUNDING * np.trace(curvature, axis1=-2, axis2=-1) + LEAST_CURVATURE
     return curvature + least[..., None, None] * identity
