@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +15,7 @@ import corebayes as cb
 from corebayes.adapters.jax_model import float64
 from corebayes.adapters.local import bound_with_structure
 from corebayes.adapters.predictors import find_predictors
+from corebayes.adapters.seen_through import ROUND_OFF, Apart
 from corebayes.build.groups import all_rows
 from corebayes.certify.measure import measure
 from corebayes.models import CustomModel
@@ -149,6 +152,27 @@ def test_a_regression_with_an_unknown_scale_has_two():
     )
     # Nobody knows that there is no other mode.
     assert may_have_modes(model)
+
+
+def test_what_round_off_leaves_of_slopes_says_nothing_of_directions():
+    """1 − p has no digits where p is nearly one, and does not speak against a predictor."""
+    X, rng = columns()
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+
+    def furthest(last, size):
+        slopes = {1.0: unit, 2.0: size * unit + last * rng.normal(size=X.shape)}
+        model = SimpleNamespace(
+            loads=lambda block: unit[:, None],
+            touched_slopes=lambda place, block: slopes[place[0]],
+            row_structure=SimpleNamespace(members=np.ones((1, P), dtype=bool)),
+        )
+        places = np.array([np.full(P, 1.0), np.full(P, 2.0)])
+        return Apart(model, places).answer(Block({"X": X}), np.arange(N))
+
+    assert furthest(1e-16, 1e-10) <= ROUND_OFF
+    assert furthest(1e-16, 1.0) <= ROUND_OFF
+    assert furthest(1e-3, 1.0) > ROUND_OFF
+    assert furthest(1e-4, 1e-3) > ROUND_OFF
 
 
 def mixture(theta, rows):

@@ -20,6 +20,8 @@ from corebayes.types import Array, Block, Indices, Model
 
 # Places, in units in which rows change by a fraction of a nat, and what differs by round-off.
 UNITS, ROUND_OFF = (1.0, 6.0), 1e-7
+# Slopes, of the largest that a row has, whose direction may be round-off.
+FLAT = 1e-6
 # Rows, starts beside zero and how far out they are in the same units; how far Newton goes.
 NUM_ROWS, NUM_STARTS, FAR, SETTLED = 500, 5, 10.0, 1e-2
 # Nats below the highest fit from which on a mode does not count: some hundred rows say much less of
@@ -35,7 +37,7 @@ def sees_no_more(model: Model, data: Rows) -> bool:
         return True
     steps = known.places[0]
     places = steps * np.random.default_rng(10).normal(size=(len(UNITS), steps.size))
-    apart = _Apart(model, places * np.array(UNITS)[:, None])
+    apart = Apart(model, places * np.array(UNITS)[:, None])
     return bool(data.ask(apart) <= ROUND_OFF)
 
 
@@ -88,7 +90,7 @@ def _places(rng: np.random.Generator, model: LocalModel, units: float, number: i
 
 
 @dataclass(frozen=True)
-class _Apart:
+class Apart:
     """How far slopes lead away from the predictors, at touched parameters (K, m)."""
 
     model: LocalModel
@@ -96,22 +98,21 @@ class _Apart:
 
     @property
     def block_rows(self) -> int:
-        return rows_of_width(64 + 4 * self.places.shape[1] * self.model.num_predictors)
+        return rows_of_width(64 + 8 * self.places.shape[1] * self.model.num_predictors)
 
     def answer(self, block: Block, numbers: Indices) -> float:
         loads, known = self.model.loads(block), self.model.row_structure
         assert known is not None
-        furthest = 0.0
-        for place in self.places:
-            slopes = self.model.touched_slopes(place, block)
-            slopes = slopes[:, None] * known.members
-            sizes = np.abs(slopes).max(axis=2, keepdims=True)
-            with np.errstate(all="ignore"):
-                units = slopes / sizes
-                away = units - loads * np.einsum("nkm,nkm->nk", units, loads)[:, :, None]
-            # Nothing is said where slopes are zero, or no numbers.
-            furthest = max(furthest, float(np.nanmax(np.abs(away), initial=0.0)))
-        return furthest
+        slopes = np.array([self.model.touched_slopes(place, block) for place in self.places])
+        slopes = slopes[:, :, None] * known.members
+        sizes = np.abs(slopes).max(axis=3, keepdims=True)
+        # Nothing is said where slopes are zero, or no numbers, or so small beside those elsewhere
+        # (a probability of nearly one) that round-off turns them.
+        sizes = np.where(np.isfinite(sizes), sizes, 0.0)
+        told = sizes > FLAT * sizes.max(axis=0)
+        units = np.divide(slopes, sizes, out=np.zeros_like(slopes), where=told)
+        away = units - loads * np.einsum("jnkm,nkm->jnk", units, loads)[..., None]
+        return float(np.abs(away).max(initial=0.0))
 
     def merge(self, first: float, second: float) -> float:
         return max(first, second)
