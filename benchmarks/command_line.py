@@ -13,8 +13,8 @@ cannot do with fewer). Times are CPU seconds of the four commands, imports not i
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-import os
 import tempfile
 import time
 import warnings
@@ -129,8 +129,7 @@ def main() -> None:
         parser.error(f"there is no family {unknown[0]!r}; there are {', '.join(FAMILIES)}")
     warnings.simplefilter("ignore")
     passed = total = 0
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for family in arguments.families or FAMILIES:
             for terms in arguments.terms:
                 frame, began = frame_of(family, arguments.rows, arguments.seed), time.process_time()
@@ -142,7 +141,6 @@ def main() -> None:
                 verdict = "pass" if good else "FAIL"
                 print(f"{family:32} {terms:6} {verdict} {seconds:5.1f} s  {text}", flush=True)
                 passed, total = passed + good, total + 1
-        os.chdir("/")
     print(f"{passed} of {total} pass")
 
 

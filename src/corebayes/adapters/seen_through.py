@@ -1,8 +1,8 @@
 """Whether a structure that was found on some rows holds for all, and leads to one mode.
 
 The slopes of all rows must have the directions of their predictors at further places, near zero and
-not so near. A Gaussian fit from several places shows whether the posterior has
-modes that one fit would not know of, such as those of labels that may be exchanged.
+not so near. A Gaussian fit from several places shows whether the posterior has modes that one fit
+would not know of, such as those of labels that may be exchanged.
 """
 
 from __future__ import annotations

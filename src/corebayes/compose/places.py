@@ -2,9 +2,9 @@
 
 The error r_i of a step was measured at the posterior of its time, N(μ_i, Σ_i), or is known as far
 as its reserve was matched, at draws κ times as wide (`build/wide_draws.py`) or by a polynomial of
-what it misses (`build/missed.py`). Later rows move
-the posterior to N(μ, Σ), by δ = Σ_i^{−1/2} (μ − μ_i) widths, and narrow it, to no more than b times
-those in any direction. Seen from there, the part of degree l of r_i has parts of lower degrees j:
+what it misses (`build/missed.py`). Later rows move the posterior to N(μ, Σ), by
+δ = Σ_i^{−1/2} (μ − μ_i) widths, and narrow it, to no more than b times those in any direction. Seen
+from there, the part of degree l of r_i has parts of lower degrees j:
 He_l(z + δ) = Σ_j C(l, j) δ^{l−j} He_j(z). So KL, which is ½ Var r_i to second order, has become no
 more than
 

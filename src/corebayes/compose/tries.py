@@ -73,8 +73,8 @@ def _may_try(model: Model, asked: Reduction, built: Coreset) -> bool:
     usual = usual and asked.method == default_construction(model)
     grouped = is_structured(model) and bool(model.structure.terms)
     learned = built.indices.min(initial=0) < 0
-    whole = built.reason == "interrupted"
-    return usual and not (grouped or learned or whole) and model.dim <= SKEWED_DIM
+    interrupted = built.reason == "interrupted"
+    return usual and not (grouped or learned or interrupted) and model.dim <= SKEWED_DIM
 
 
 def _tried(
