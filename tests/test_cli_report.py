@@ -1,6 +1,7 @@
 """`corebayes report`: the page that the library writes."""
 
 import json
+import shlex
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 
 import corebayes as cb
 from corebayes.cli import app as cli
+from corebayes.cli.built import as_typed
 from tests.problems import coins
 
 BUILD = "build rows.parquet --target y --model logistic --size 12 --seed 3 --out c.parquet"
@@ -42,6 +44,13 @@ def test_the_page_has_the_verdict_and_the_command_that_built(call, tmp_path):
     assert verdict in page and "<h1>Trains</h1>" in page
     assert f"corebayes {BUILD}" in page
     assert cb.load("c.parquet").provenance["command"] == f"corebayes {BUILD}"
+
+
+def test_the_command_is_written_as_people_type_it():
+    words = ["build", "rows.csv", "--formula", "y ~ C(g, ref='a')", "--out", "my file"]
+    for typed in (words, [*words, "--prior", "it's $5"], ["a'b`c`", "x\"'y"]):
+        assert shlex.split(as_typed(typed)) == ["corebayes", *typed]
+    assert as_typed(words).endswith("\"y ~ C(g, ref='a')\" --out 'my file'")
 
 
 def test_without_rows_and_as_json(call, tmp_path):

@@ -108,6 +108,13 @@ def test_what_formulaic_does_not_have_against_a_closed_form():
     np.testing.assert_allclose(sums, 1.0, rtol=1e-12)
 
 
+def test_what_r_writes_is_understood():
+    assert ours("y ~ I(x^2) + factor(g)")[0] == ours("y ~ I(x**2) + C(g)")[0]
+    np.testing.assert_array_equal(
+        ours("y ~ I(x^2) + as.factor(k, ref=2)")[1], ours("y ~ I(x**2) + C(k, ref=2)")[1]
+    )
+
+
 def test_new_rows_keep_levels_means_and_knots():
     frame = table()
     design = Design.fit("y ~ scale(x) + C(k) + bs(z, df=4, lower_bound=0, upper_bound=9)", frame)

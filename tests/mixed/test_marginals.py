@@ -38,6 +38,15 @@ def test_the_share_of_kl_is_that_of_the_shared_parameters():
         assert none.shared_kl.value < 0.1 * exact_both
 
 
+def test_what_is_shared_is_told_where_something_is_not():
+    draws, ratios = gaussian_draws(0)
+    some = marginals(draws, ratios, tuple("abcdef"), np.arange(3), independent=True)
+    every = marginals(draws, ratios, tuple("abcdef"), np.arange(6), independent=True)
+    first, _ = str(some).splitlines()
+    assert first.startswith("  shared parameters   0.00") and first.endswith("KL of these 3")
+    assert str(every).startswith("  marginals")
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_where_weights_fail_changes_are_read_off_the_ratios(seed):
     """Two hundred parameters that all move a little, and weights of a few draws."""

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import corebayes as cb
 from corebayes.data.arrays import ArrayData
 from corebayes.models import (
     GaussianMean,
@@ -269,3 +270,9 @@ def test_more_columns_than_rows_warns():
 def test_features_too_large_to_square_are_no_error():
     X = rows() * 1e200
     assert LinearRegression(noise_sd=1.0, prior=Normal()).bind(sharded(X, np.ones(50))).dim == 3
+
+
+def test_a_formula_model_does_not_say_that_it_has_no_intercept():
+    model, _ = cb.from_formula("y ~ x", pd.DataFrame({"y": [0.0, 1, 1], "x": [1.0, 2, 4]}))
+    assert "intercept" not in repr(model)
+    assert repr(cb.LinearRegression(intercept=True)) == "LinearRegression(intercept=True)"

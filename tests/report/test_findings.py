@@ -125,10 +125,11 @@ def test_cost_of_all_rows_is_scaled_from_some(monkeypatch):
 
 
 def test_durations_read_well():
-    seconds = [3e-6, 0.0123, 61.0, 600.0, 5e4, 1e6]
+    seconds = [3e-6, 0.0123, 0.2803, 61.0, 600.0, 5e4, 1e6]
     assert [duration(s) for s in seconds] == [
         "3 µs",
         "12.3 ms",
+        "280 ms",
         "61.0 s",
         "10.0 min",
         "13.9 hours",

@@ -193,6 +193,21 @@ def test_the_prior_is_at_the_top():
         assert words in " ".join(page.text[: page.text.index("How far")].split())
 
 
+def test_numbers_and_names_are_as_people_write_them(page):
+    text = " ".join(page.text.split())
+    assert "−0.000" not in text and "'entries'" not in text and "sd_or_cov" not in text
+    assert not re.search(r"\b\d+\.0 passes|\d{3,}\.\d ms|about [\d,]*[1-9] gradients", text)
+
+
+def test_a_long_name_keeps_its_level():
+    from corebayes.report.figures import LONGEST, title_of
+
+    assert title_of("age") == "age"
+    assert title_of("C(education, ref='hs')[T.hs drop out]") == "C(educatio…[T.hs drop out]"
+    for name in ("x" * 80, f"g[{'y' * 80}]", "gender[T.male]:insurance[T.yes]"):
+        assert len(title_of(name)) <= LONGEST and "…" in title_of(name)
+
+
 def test_an_effective_size_above_the_number_of_draws_is_explained():
     from corebayes.report.sections import _effective
 

@@ -59,7 +59,8 @@ def test_numbers_are_as_people_write_them():
         *("1×10⁻⁴", "inf"),
     ]
     assert with_powers("Normal(0, 2.5e+07)") == "Normal(0, 2.5×10⁷)"
-    assert with_powers("StudentT(3, -4e-05, 1)") == "StudentT(3, -4×10⁻⁵, 1)"
+    assert with_powers("StudentT(3, -4e-05, 1)") == "StudentT(3, −4×10⁻⁵, 1)"
+    assert with_powers("Normal(0, age-25_sigma)") == "Normal(0, age-25_sigma)"
     assert number(0.0144, 2) == "0.014" and number(1234.5, 2) == "1,234"
 
 

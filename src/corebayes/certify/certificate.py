@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.certify.kl import Measured
-from corebayes.certify.marginals import Marginals
+from corebayes.certify.marginals import Marginals, nats
 from corebayes.certify.reweighted import Reweighted
 from corebayes.coreset import Coreset, nearer, sentence
 from corebayes.coreset.check import has_learned_rows
@@ -62,7 +62,7 @@ class Certificate:
             ("symmetrised KL", self.symmetrised_kl),
         ):
             below = self.num_modes is not None and kl == (LEAST_SEEN, 0.0)
-            words = "withheld" if kl is None else f"{'below ' if below else ''}{_nats(kl)}"
+            words = "withheld" if kl is None else f"{'below ' if below else ''}{nats(kl)}"
             lines.append(f"  {label:<20}{words}")
         if self.pareto_k is not None and self.effective_sample_size is not None:
             lines.append(f"  {'Pareto k̂':<21}{self.pareto_k:.2f}")
@@ -177,7 +177,7 @@ def _verdict(
     because: str,
     unseen: str | None,
 ) -> str:
-    distance = f"{_nats(found.reverse)} of the full posterior (KL(π_w‖π))"
+    distance = f"{nats(found.reverse)} of the full posterior (KL(π_w‖π))"
     if fault is None:
         return (
             f"T{_name(coreset)[1:]} is within {distance}{around}; no expectation of a bounded "
@@ -229,17 +229,6 @@ def _name(coreset: Coreset) -> str:
             f"the {coreset.num_counted:,} of the data)"
         )
     return f"the coreset posterior ({coreset.size:,} of {coreset.num_counted:,} {coreset.noun})"
-
-
-def _nats(kl: Estimate) -> str:
-    """Two digits of the error, and the value to the same place."""
-    value, error = kl
-    if error <= 0.0:
-        return f"{value:.2g} nats"
-    digits = 1 - int(np.floor(np.log10(error)))
-    if 0 <= digits <= 6:
-        return f"{value:.{digits}f} ± {error:.{digits}f} nats"
-    return f"{value:.2e} ± {error:.0e} nats" if digits > 6 else f"{value:.0f} ± {error:.0f} nats"
 
 
 def _percent(share: float) -> str:

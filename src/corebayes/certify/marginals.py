@@ -57,9 +57,10 @@ class Marginals(NamedTuple):
     """Whether changes are taken from r itself and not from weighted draws."""
 
     def __str__(self) -> str:
-        value, error = self.shared_kl
+        kl = f"{nats(self.shared_kl)}, the KL of these {self.num_shared}"
+        shared = f"  {'shared parameters':<20}{kl}\n"
         return (
-            f"  {f'{self.num_shared} shared parameters ':<20}KL {value:.1e} ± {error:.0e} nats\n"
+            f"{shared * (self.num_shared < self.num_parameters)}"
             f"  {'marginals':<20}means move by at most {self.shift.value:.3f} ± "
             f"{self.shift.standard_error:.3f} sd ({self.shifted}), sds by factors of "
             f"{self.smallest_sd:.3f} to {self.largest_sd:.3f}"
@@ -82,6 +83,17 @@ class Marginals(NamedTuple):
             f"{self.num_parameters:,} parameters no mean moves by more than {shift:.2g} of its "
             "standard deviation: enough to read single parameters from."
         )
+
+
+def nats(kl: Estimate) -> str:
+    """Two digits of the error, and the value to the same place."""
+    value, error = kl
+    if error <= 0.0:
+        return f"{value:.2g} nats"
+    digits = 1 - int(np.floor(np.log10(error)))
+    if 0 <= digits <= 6:
+        return f"{value:.{digits}f} ± {error:.{digits}f} nats"
+    return f"{value:.2e} ± {error:.0e} nats" if digits > 6 else f"{value:.0f} ± {error:.0f} nats"
 
 
 def marginals(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import shlex
 import sys
 import warnings
 from dataclasses import replace
@@ -26,7 +25,7 @@ from corebayes.cli import predict as predictions
 from corebayes.cli import report as reports
 from corebayes.cli import reproduce as experiments
 from corebayes.cli import sample as samples
-from corebayes.cli.built import described, print_build
+from corebayes.cli.built import as_typed, described, print_build
 from corebayes.cli.inputs import (
     METHODS,
     MODELS,
@@ -267,7 +266,7 @@ def build(
     provenance = {
         **coreset.provenance,
         "columns": columns.stored(),
-        "command": shlex.join(["corebayes", *context.obj]),
+        "command": as_typed(context.obj),
     }
     coreset = replace(coreset, provenance=provenance)
     write_or_keep(coreset.save, out, f"the coreset of {coreset.size} rows", beside=checkpoint)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,14 @@ def described(coreset: Coreset, out: Path) -> dict[str, Any]:
         "seconds": coreset.provenance.get("seconds"),
         "passes": coreset.provenance.get("passes"),
     }
+
+
+def as_typed(arguments: Sequence[str]) -> str:
+    """The command as a person would type it: double quotes around a text with single ones."""
+    return " ".join(
+        f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
+        for word in ("corebayes", *arguments)
+    )
 
 
 def print_build(description: Mapping[str, Any], *, as_json: bool) -> None:

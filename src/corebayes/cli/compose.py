@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 from typer import Argument, Option
 
 import corebayes as cb
+from corebayes.cli.built import as_typed
 from corebayes.cli.inputs import columns_of, make_executor, split
 from corebayes.cli.options import (
     Around,
@@ -221,7 +221,7 @@ def _write(
     *,
     as_json: bool,
 ) -> None:
-    provenance = {**coreset.provenance, "command": shlex.join(["corebayes", *context.obj])}
+    provenance = {**coreset.provenance, "command": as_typed(context.obj)}
     coreset = replace(coreset, provenance=provenance)
     write_or_keep(coreset.save, out, f"the coreset of {coreset.size} rows", beside=checkpoint)
     # Of a coreset that no rows were added to yet there is none.

@@ -26,6 +26,8 @@ from corebayes.formula.tree import (
     scalar,
 )
 
+# R's names for categories.
+ALSO = {"factor": "C", "as.factor": "C"}
 CONSTANTS: dict[str, bool | None] = {"True": True, "False": False, "None": None}
 GROUP_TERMS = (
     "group terms such as (1 | g) are in parentheses of their own, between + signs and outside of "
@@ -113,6 +115,7 @@ class WordReader:
             raise self.unexpected()
         self.take()
         if self.peek() == "(" and kind == "name":
+            text = ALSO.get(text, text)
             check_function(text)
             return self.nested(lambda: self.call(text))
         if kind == "name" and text in CONSTANTS and text not in self.names:

@@ -176,7 +176,7 @@ class _TermReader(WordReader):
 
     def power(self) -> Terms:
         base = self.atom()
-        if not self.accept("**", "^"):
+        if not self.accept("**"):
             return base
         kind, text, _ = self.take()
         if kind != "number" or not text.isdecimal() or not 1 <= len(text) <= 3:

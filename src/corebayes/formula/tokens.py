@@ -36,7 +36,9 @@ def split(text: str) -> list[Token]:
                 f"{shorten(text)}"
             )
         kind = str(found.lastgroup)
-        tokens.append(Token(kind, found[kind], found.start(kind)))
+        # R writes powers with ^.
+        words = "**" if (kind, found[kind]) == ("symbol", "^") else found[kind]
+        tokens.append(Token(kind, words, found.start(kind)))
         place = found.end()
     return [*tokens, Token("end", "", end)]
 

@@ -17,6 +17,7 @@ from corebayes.models.given_prior import (
     given_from_config,
 )
 from corebayes.models.numbers import check_positive as check_positive
+from corebayes.models.numbers import is_given
 from corebayes.models.prior import GaussianPrior, Normal
 from corebayes.models.prior_table import statement
 from corebayes.models.stated_prior import StatedPriors, normal_rows
@@ -60,11 +61,9 @@ class NormalPriorModel(ABC):
         check_given(self.prior)
 
     def __repr__(self) -> str:
-        said = [
-            f"{entry.name}={getattr(self, entry.name)!r}"
-            for entry in fields(self)
-            if entry.repr and getattr(self, entry.name) is not None
-        ]
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.repr}
+        # A formula's intercept is one of its columns: intercept=False would read as if it had none.
+        said = [f"{name}={value!r}" for name, value in values.items() if is_given(value)]
         text = f"{type(self).__name__}({', '.join(said)})"
         return text if self.bound is None else f"{text}\n{self.statement()}"
 

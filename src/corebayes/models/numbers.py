@@ -9,6 +9,11 @@ LEARNED: Any = None
 """Instead of a number: it is unknown, and learned from the rows."""
 
 
+def is_given(value: Any) -> bool:
+    """Whether an argument of a model says something that no argument does not."""
+    return value is not None and value is not False
+
+
 def check_positive(value: float, argument: str) -> None:
     """Refuse anything but a positive, finite number."""
     _check_number(value, argument)

@@ -83,4 +83,5 @@ def duration(seconds: float) -> str:
         return f"{1e6 * seconds:.0f} µs"
     units = ((1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min"), (172_800, 3600, "hours"))
     _, length, unit = next((one for one in units if seconds < one[0]), (0, 86_400, "days"))
-    return f"{seconds / length:,.1f} {unit}"
+    value = seconds / length
+    return f"{value:,.{0 if value >= 99.95 else 1}f} {unit}"

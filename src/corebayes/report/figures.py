@@ -18,6 +18,8 @@ from corebayes.types import Array, Estimate
 SIZE = 420, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 410, 28, 252
 LARGEST_DISC = 13.0
+# Characters of a name above its marginal.
+LONGEST = 26
 
 
 def kl_figure(sizes: Sizes, certified: Estimate | None, coreset: Coreset) -> str:
@@ -58,18 +60,18 @@ def _curve(curve: Curve, x: AxisScale, y: AxisScale, css: str) -> list[str]:
 
 
 def _curve_name(curve: Curve, x: AxisScale, y: AxisScale, words: str, css: str) -> str:
-    """On the side of the curve's middle where there is room."""
-    points = _finite(curve)
+    """Beside a point near the curve's middle: curves fall, so there is room above on the right, and
+    below on the left."""
+    points = [(float(x(size)), float(y(kl))) for size, kl in _finite(curve)]
     if not points:
         return ""
-    size, kl = points[len(points) // 2]
-    place, height = float(x(size)), float(y(kl))
-    if css == "b":
-        right = place >= (LEFT + RIGHT) / 2
-        offset, drop, anchor = (6, -14, "middle") if right else (10, -12, "start")
-    else:
-        offset, drop, anchor = (8, 18, "start") if place < LEFT + 70 else (-8, 18, "end")
-    return svg.text(place + offset, height + drop, words, css=css, anchor=anchor)
+    width = svg.CHARACTER * len(words) + 8
+    place, height = points[len(points) // 2]
+    if css == "a" and place - width > LEFT:
+        return svg.text(place - 8, height + 18, words, css=css, anchor="end")
+    fits = [point for point in points[: len(points) // 2 + 1] if point[0] + width <= RIGHT]
+    place, height = (fits or points)[-1 if fits else 0]
+    return svg.text(place + 8, height - 8, words, css=css, anchor="start")
 
 
 def _certified(kl: Estimate, x: float, y: AxisScale) -> list[str]:
@@ -111,10 +113,18 @@ def marginal_figure(parameter: DrawnParameter, shares: Array | None, place: int)
         description += f" Corrected to all rows: mean {number(mean)}, sd {number(sd, 3)}."
     marks += svg.horizontal_axis(scale, base, most=4)
     name = parameter.name
-    short = name if len(name) <= 26 else name[:12] + "…" + name[-13:]
-    marks.append(svg.text(width / 2, 14, short, css="name", anchor="middle"))
+    marks.append(svg.text(width / 2, 14, title_of(name), css="name", anchor="middle"))
     title = f"Posterior of {name}"
     return svg.picture(f"marginal{place}", (width, height), title, description, marks)
+
+
+def title_of(name: str) -> str:
+    """At most LONGEST characters: of a category its level rather than its column."""
+    if len(name) <= LONGEST:
+        return name
+    level = name[name.find("[") :] if name.endswith("]") else name[-LONGEST // 2 :]
+    level = level if len(level) < LONGEST - 4 else level[4 - LONGEST :]
+    return f"{name[: LONGEST - 1 - len(level)].rstrip()}…{level}"
 
 
 def weights_figure(coreset: Coreset) -> str:

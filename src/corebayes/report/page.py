@@ -9,6 +9,7 @@ import numpy as np
 
 from corebayes.certify.steps import steps_of
 from corebayes.coreset import Coreset
+from corebayes.models.numbers import is_given
 from corebayes.models.prior_table import shortened, statement_of, title_of
 from corebayes.predict.check import Bins, Check
 from corebayes.report import sections, svg
@@ -242,10 +243,12 @@ def _call(coreset: Coreset) -> str:
 
 
 def _model(model: Any) -> str:
-    """The model and what it was made with."""
+    """The model and what it was made with; its priors stand in their own table."""
     config = getattr(model, "config", None)
     if config is None:
         return repr(model)
-    entries = (f"{name}={value!r}" for name, value in config().items() if name != "names")
+    apart = ("names", "priors", "prior") if hasattr(model, "priors") else ("names",)
+    given = {name: value for name, value in config().items() if name not in apart}
+    entries = (f"{name}={value!r}" for name, value in given.items() if is_given(value))
     text = f"{type(model).__name__}({', '.join(entries)})"
     return text if len(text) <= 2000 else text[:2000] + "…"

@@ -58,7 +58,8 @@ def _certificate(measured: MeasuredOnRows) -> Markup:
     if certificate.total_variation is not None:
         rows.append(("no probability moves by more than", number(certificate.total_variation, 3)))
     if certificate.pareto_k is not None:
-        rows.append(("Pareto k̂ of the ratios", f"{certificate.pareto_k:.2f} (at most 0.7)"))
+        worst = f"{certificate.pareto_k:.2f}".replace("-", "−")
+        rows.append(("Pareto k̂ of the ratios", f"{worst} (at most 0.7)"))
     if certificate.effective_sample_size is not None:
         effective = _effective(certificate.effective_sample_size, certificate.num_draws)
         rows.append(("effective draws of π", effective))
@@ -128,7 +129,8 @@ def _numbers(parameter: DrawnParameter) -> list[str]:
     values += parameter.corrected or ()
     cells = [f"{value:,.{decimals}f}" for value in values]
     if parameter.corrected is not None:
-        cells.append(f"{parameter.shift:+.3f}")
+        # Zero has no sign.
+        cells.append(f"{round(parameter.shift, 3) + 0.0:+.3f}")
     return [parameter.name, *(cell.replace("-", "−") for cell in cells)]
 
 
@@ -241,13 +243,17 @@ def sampler(findings: Findings) -> Markup:
     return section("sampler", "Sampler", element("p", words), table("NUTS", (), rows))
 
 
+def _two_digits(count: float) -> str:
+    return f"{float(f'{count:.2g}'):,.0f}"
+
+
 def cost(findings: Findings) -> Markup:
     """Time of every step, and of the same on all rows."""
     measured, drawn, known = findings.measured, findings.drawn, findings.coreset.provenance
     bars: list[tuple[str, float, str]] = []
     if known.get("seconds") is not None:
         passes = known.get("passes")
-        words = "build" if passes is None else f"build, {passes:.1f} passes over the rows"
+        words = "build" if passes is None else f"build, {number(passes, 3)} passes over the rows"
         bars.append((words, float(known["seconds"]), "a"))
     bars.append(("sample the coreset", drawn.seconds, "a"))
     words = "Time against MCMC on all rows needs the rows."
@@ -267,8 +273,8 @@ def cost(findings: Findings) -> Markup:
             full = drawn.num_gradients * price.full_seconds
             bars.append(("the same NUTS on all rows, estimated", full, "b"))
             words += (
-                f"NUTS took about {drawn.num_gradients:,.0f} gradients; as many on all rows would "
-                f"take {duration(full)}."
+                f"NUTS took about {_two_digits(drawn.num_gradients)} gradients; as many on all "
+                f"rows would take {duration(full)}."
             )
         if price.laplace_seconds is not None and drawn.stats is not None:
             words += (

@@ -18,6 +18,7 @@ from corebayes.types import Array
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 EXPONENT = re.compile(r"(?<=\d)e([+-]\d+)")
+NEGATIVE = re.compile(r"(?<![\w.)\]])-(?=\d)")
 # Pixels of a character of a tick's label, and between two labels.
 CHARACTER, GAP = 6.6, 8.0
 
@@ -34,7 +35,8 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def with_powers(text: str) -> str:
-    """Words with numbers in them: 2.5×10⁷ where they have 2.5e+07."""
+    """Words with numbers in them: 2.5×10⁷ where they have 2.5e+07, and a minus before numbers."""
+    text = NEGATIVE.sub("−", text)
     return EXPONENT.sub(lambda e: f"×10{str(int(e[1])).translate(SUPERSCRIPTS)}", text)
 
 
