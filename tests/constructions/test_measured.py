@@ -40,6 +40,17 @@ def test_a_matched_space_is_no_kl_of_zero(seed: int, size: int) -> None:
     assert truth / 3.0 < own < 3.0 * truth
 
 
+def test_what_more_rows_would_do_is_said_truly() -> None:
+    """Six rows match the third degree, and said that more would not lower KL: eight do."""
+    X, y = skewed_counts(2, 100)
+    model = cb.PoissonRegression(link="log", prior=cb.Normal(0.0, 1.0))
+    few, more = (cb.build(model, (X, y), size=size, progress=False) for size in (8, 40))
+    assert few.size < 8 and more.size < 40
+    assert few.reason.endswith("a larger size looks closer")
+    assert more.reason.endswith("more would not lower KL visibly")
+    assert kl_on_a_grid(more, X, y) < 1e-3 * kl_on_a_grid(few, X, y)
+
+
 def lognormal_counts(seed: int, num_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """A few rows lie so far out that the model does not hold for them."""
     rng = np.random.default_rng(seed)

@@ -338,5 +338,5 @@ def _info(state: Chosen) -> Info:
     if size < state.sizes[number]:
         if kl.value > NOTHING_LEFT:
             return Info(kl, f"{size} rows are near enough, and no candidates come much closer")
-        return Info(kl, f"{size} rows match all that is seen; more would not lower KL")
+        return Info(kl, f"{size} rows match all that is seen; more would not lower KL visibly")
     return Info(kl, f"chosen at size {size}")

@@ -36,6 +36,8 @@ CHOICE = 20
 # Points leave again when weights move, so it is not over when a step adds none, nor at the size
 # asked for: a little beyond a lower KL may still be found, and rows dropped.
 PATIENCE, BEYOND = 10, 1.25
+# Nats that nobody sees.
+INVISIBLE = 1e-7
 STEPS = NaturalGradient()
 
 
@@ -149,7 +151,11 @@ def last_info(view: View, state: Arrived, tolerance: float) -> Info:
     kl = kl_of(view, look, state.pilot)
     if look.half_variance <= tolerance:
         found = f"{look.points.size} {noun_of(view.problem.data.template)}"
-        return Info(kl, f"{found} match all that is seen; more would not lower KL")
+        if kl.value <= INVISIBLE:
+            return Info(kl, f"{found} match all that is seen; more would not lower KL visibly")
+        # What is looked at depends on the size (`tangent.default`).
+        seen = "all that a build of this size looks at; a larger size looks closer"
+        return Info(kl, f"{found} match {seen}")
     if state.goal.open and largest < view.problem.data.num_rows:
         return Info(kl)
     return Info(kl, f"KL no longer falls at size {largest}, from about {kl.value:.2g} nats")
