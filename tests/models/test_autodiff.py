@@ -1,6 +1,7 @@
 """Derivatives of custom models by JAX: found by trying, in float64, equal to the closed form."""
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -133,3 +134,15 @@ def test_few_shapes_are_compiled(rows):
             block = rows.take(np.arange(num_rows))
             model.sum_potentials(draws, block, np.ones(num_rows))
     assert len(traced) <= 6
+
+
+def test_jax_that_functions_import_only_when_they_are_called(monkeypatch):
+    jax = sys.modules["jax"]
+    monkeypatch.delitem(sys.modules, "jax")
+
+    def likelihood(draws, block):
+        # What `import jax` does here the first time.
+        sys.modules["jax"] = jax
+        return logistic_in_jax(draws, block)
+
+    assert CustomModel(likelihood, normal_in_jax, 3).bind(some_rows()).is_traced

@@ -122,6 +122,8 @@ class CustomModel(TouchingModel):
         bound = self.named(data.column_names, data.target_name)
         bound._first_rows = block
         bound._try(block)
+        # Functions may have imported JAX only now, when they were called for the first time.
+        bound.__dict__.pop("_by_jax", None)
         again = data.take(np.arange(len(block)))
         for name, values in block.fields.items():
             if not np.array_equal(values, again[name], equal_nan=True):
