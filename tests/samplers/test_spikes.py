@@ -9,7 +9,9 @@ import pytest
 from scipy.special import gammaln
 
 import corebayes as cb
+from corebayes.build.spiked import KEPT_WHOLE, spike_of_few
 from corebayes.coreset import Coreset
+from corebayes.problem import Problem
 from corebayes.rows import open_rows
 from corebayes.samplers.mode_search import distinct_modes, find_modes
 from corebayes.samplers.posterior import Posterior
@@ -247,9 +249,44 @@ def test_corrected_draws_of_a_coreset_that_is_no_distribution() -> None:
     np.testing.assert_allclose(np.abs(values[:, :2]).mean(axis=0), 2.5, atol=0.2)
 
 
+def problem_of(model: Any, data: Any) -> Problem:
+    rows = open_rows(data)
+    return Problem(model.bind(rows), rows)
+
+
+def test_a_spike_of_few_rows_is_foreseen() -> None:
+    words = spike_of_few(problem_of(mixture(shared=False), two_clusters(200, 9)))
+    assert words is not None
+    assert words.startswith("rows that count 4 times have no posterior under this model")
+    assert "goes to −∞" in words
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (mixture(shared=True), two_clusters(200, 9)),
+        (mixture(shared=False, prior=log_normal), two_clusters(200, 9)),
+        unequal_scales(300, 1),
+        factors(300, 1),
+        student(300, 1),
+    ],
+)
+def test_no_spike_is_foreseen_where_few_rows_have_a_posterior(model: Any, data: Any) -> None:
+    assert spike_of_few(problem_of(model, data)) is None
+
+
+def test_a_build_to_a_tolerance_takes_all_rows_where_no_fewer_have_a_posterior() -> None:
+    data = two_clusters(200, 9)
+    coreset = cb.build(mixture(shared=False), data, tol=0.01, seed=1, progress=False)
+    assert coreset.size == 200
+    assert "have no posterior under this model" in coreset.reason
+    assert coreset.trace[-1]["kl"] == 0.0
+    assert cb.certify(coreset, data).certified
+
+
 @pytest.mark.slow
 def test_a_build_to_a_tolerance_ends_where_no_number_of_rows_is_certified() -> None:
-    data = two_clusters(1000, 9)
+    data = two_clusters(KEPT_WHOLE + 1000, 9)
     with pytest.warns(Warning) as told:
         coreset = cb.build(mixture(shared=False), data, tol=0.01, seed=1, progress=False)
     assert coreset.size < 100

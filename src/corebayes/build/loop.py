@@ -37,6 +37,7 @@ from corebayes.build.need import say_if_doubtful
 from corebayes.build.plan import say_plan
 from corebayes.build.reserve import with_reserve
 from corebayes.build.run import ALL_ROWS, Run, starting_points
+from corebayes.build.spiked import foresee_spikes
 from corebayes.build.tolerance import Tolerance
 from corebayes.build.variants import served, serving
 from corebayes.checkpoint import check_folder
@@ -153,7 +154,7 @@ def build(
     check_model(model)
     if method is not None:
         check_method(method)
-    is_default = method is None
+    alone = method is None and models is None and around is None
     with one_blas_thread(), time_limit(max_time) as limit:
         rows = opened()
         check_enough_rows(size, rows)
@@ -181,17 +182,21 @@ def build(
                 bar.note(statement)
             say_if_doubtful(run.problem, size, bar)
             say_plan(run.problem, run.method, None if size is None else [size], bar)
-            run.init(size, points)
-            reason = run.until(tolerance, bar.show)
-        whole = run.whole() if is_default and models is None and around is None else None
+            is_open = alone and tol is not None and size is None and start is None
+            reason = foresee_spikes(run, tolerance, bar) if is_open else None
+            if reason is None:
+                run.init(size, points)
+                reason = run.until(tolerance, bar.show)
+        whole = run.whole() if alone else None
         if whole is not None:
-            tolerance.reached, reason = True, ALL_ROWS
+            tolerance.reached = True
+            reason = reason if reason.startswith(ALL_ROWS) else ALL_ROWS
         coreset = run.coreset(run.points if whole is None else whole, reason)
         if models is not None:
             coreset = replace(coreset, provenance={**coreset.provenance, **served(run.method)})
         run.warn()
         tolerance.warn_unless_reached(coreset)
-        if reserve is None and not (is_default and models is None and around is None):
+        if reserve is None and not alone:
             reserve = 0
         return with_reserve(run, coreset, reserve, checkpoint)
 

@@ -230,7 +230,7 @@ class Run:
             while True:
                 with self.problem.data.stage("steps"):
                     self.state, info = self.method.step(self.rng, self._seen, self.state)
-                seconds = self._record(info)
+                seconds = self.record(info)
                 self.limit.has_answer()
                 show(self.size, info.kl, self.problem.rows_scanned / seconds)
                 if (end := tolerance.end(self, info, self._noun)) is not None:
@@ -282,7 +282,7 @@ class Run:
             provenance=self._provenance(data, points.indices),
         )
 
-    def _record(self, info: Info) -> float:
+    def record(self, info: Info) -> float:
         seconds = time.perf_counter() - self.limit.began
         kl, error = (info.kl if self.rest is None else self.rest.kl(info.kl)) or (None, None)
         self.warning = info.warning

@@ -55,6 +55,8 @@ class Tolerance:
     reached: bool = False
     num_improper: int = 0
     """Certificates that were withheld since there is no posterior of the weighted rows."""
+    hopeless: bool = False
+    """Whether there is none of few rows, so that none is asked for; see `build/spiked.py`."""
 
     def end(self, run: Underway, info: Info, noun: str) -> str | None:
         """Why to stop after a step: it holds, or no number of rows will be certified, or no passes
@@ -66,7 +68,8 @@ class Tolerance:
             limited = self.limited or (is_structured(model) and may_have_modes(model))
             measured = f"measured {kl} around the modes that were found" if limited else ""
             return f"{measured or f'certified {kl}'}, twice, with {run.size} {noun}"
-        if self.num_improper >= MOST_IMPROPER:
+        close = self._close(info) or info.done is not None
+        if self.num_improper >= MOST_IMPROPER or (self.hopeless and close):
             return "few rows of large weight have no posterior under this model; see certify"
         return spent
 
@@ -88,7 +91,7 @@ class Tolerance:
         """Whether two certificates, each on fresh draws, say so; the `last` step is always asked,
         since its weights may be others at the same size."""
         size = run.size
-        if self.tol is None or info.kl is None or info.kl.value > self.tol:
+        if self.tol is None or self.hopeless or not self._close(info):
             return False
         if size < self.next_size and not last:
             return False
@@ -101,6 +104,10 @@ class Tolerance:
         both = self._passes(first) and self._passes(second)
         self.reached = both and (last or room([first, second], self.tol))
         return self.reached
+
+    def _close(self, info: Info) -> bool:
+        """Whether the construction itself says so."""
+        return self.tol is not None and info.kl is not None and info.kl.value <= self.tol
 
     def warn_unless_reached(self, coreset: Coreset) -> None:
         """Nobody should take what stopped early for what was asked for."""

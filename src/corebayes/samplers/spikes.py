@@ -115,7 +115,9 @@ class Spike(NamedTuple):
         )
 
 
-def find_spike(posterior: Posterior, modes: Sequence[Mode], usual: int) -> Spike | None:
+def find_spike(
+    posterior: Posterior, modes: Sequence[Mode], usual: int, *, leading: int = MOST_ROWS
+) -> Spike | None:
     """The heaviest spike that rows lead into from one of the modes of π_w, that all rows have too,
     if there is one that counts.
 
@@ -126,7 +128,7 @@ def find_spike(posterior: Posterior, modes: Sequence[Mode], usual: int) -> Spike
     start, mass = modes[usual].fit.mean, modes[usual].log_mass
     enough = mass + 0.5 * posterior.dim * np.log(2.0 * np.pi) + np.log(NEGLIGIBLE)
     found = list[Spike]()
-    for place in _leads(posterior, start):
+    for place in _leads(posterior, start, leading):
         away = (place - start) / scales
         for axis in np.argsort(-np.abs(away))[:MOST_AXES].tolist():
             if not abs(away[axis]) > max(LEAST_AWAY, 0.5 * np.abs(away).max()):
@@ -140,10 +142,10 @@ def find_spike(posterior: Posterior, modes: Sequence[Mode], usual: int) -> Spike
     return max(found, key=lambda one: one.way.peak, default=None)
 
 
-def _leads(posterior: Posterior, start: Array) -> Array:
+def _leads(posterior: Posterior, start: Array, number: int) -> Array:
     """Where each of the heaviest rows leads while the others are held back, (K, d)."""
     weights, places = posterior.weights, list[Array]()
-    for row in np.argsort(-weights, kind="stable")[:MOST_ROWS].tolist():
+    for row in np.argsort(-weights, kind="stable")[:number].tolist():
         check_time()
         others = max(float(weights.sum() - weights[row]), 1e-300)
         held = weights * min(1.0, HELD_BACK * weights[row] / others)
