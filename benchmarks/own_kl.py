@@ -2,7 +2,8 @@
 
     python -m benchmarks.own_kl [--families poisson gamma …] [--seeds 3] [--start 0]
 
-Designs are skewed: gamma and lognormal columns, rare indicators, a heavy-tailed column, few rows.
+Designs are skewed: gamma and lognormal columns, rare indicators, a category with rare levels, a
+heavy-tailed column, few rows.
 Sizes go from d + 2 to four times the quadratics. A build agrees where its own KL is within three
 times of the certificate's, as far as that is known to two standard errors; a certificate is
 repeated with as many draws as it needs for an error of a fifth of its KL. Below 1e-7 nats,
@@ -24,7 +25,7 @@ import corebayes as cb
 FLOOR = 1e-7
 # Of the certificate's KL, its standard error that is small enough; draws for that at the most.
 NOISE, DRAWS = 0.2, 16_000
-DESIGNS = ("gamma", "rare", "rarest", "heavy", "lognormal")
+DESIGNS = ("gamma", "rare", "rarest", "heavy", "lognormal", "levels")
 Rows = tuple[np.ndarray, np.ndarray]
 
 
@@ -49,6 +50,11 @@ def design(rng: np.random.Generator, kind: str, num_rows: int, dim: int) -> np.n
         X[:, half] = rng.random(X[:, half].shape) < 3.0 / num_rows
     elif kind == "heavy":
         X[:, 1] = np.clip(rng.standard_t(2.0, num_rows), -30.0, 30.0)
+    elif kind == "levels":
+        # One category, each level a fifth as often as the one before.
+        shares = 0.2 ** np.arange(X[:, half].shape[1] + 1.0)
+        level = rng.choice(shares.size, num_rows, p=shares / shares.sum())
+        X[:, half] = np.eye(shares.size)[level, 1:]
     elif kind == "lognormal":
         X[:, 1:] = rng.lognormal(0.0, 1.0, (num_rows, dim - 1))
     return X

@@ -5,9 +5,12 @@
 Each version runs in its own process, so that its peak memory above the data can be read off, and
 they take turns: the best of three runs in each round counts. Sums and row correlations of logistic
 potentials, then one Hermite pass of order 2; ratios are of CPU seconds on one thread. Beside each
-pass stand two limits that are measured in the same run on one core: reading the rows once at the
-speed of memory, and its products of matrices at the speed of a large one. What a pass takes beyond
-them goes into exponentials and logarithms.
+pass stand limits that are measured in the same run on one core: reading the rows once at the speed
+of memory, its products of matrices at the speed of a large one, and one exponential and one
+logarithm for every potential at the speed of NumPy's in a near cache. The bars are in units of
+the sum of these: how many times a naive pass takes depends on the machine's `logaddexp`, which has
+been anything from 20 to 60 ns a value. Where NumPy's exp and log are vector instructions (AVX-512)
+NumPy alone is about as quick as compiled loops, and most of a pass is centring and sums.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+# Times the sum of its limits that a pass may take.
+MOST = 5.0
 
 
 def make_rows(num_rows: int, dim: int = 10) -> tuple[np.ndarray, np.ndarray]:
@@ -88,26 +94,39 @@ def pass_of(name: str, X: np.ndarray, y: np.ndarray, draws: np.ndarray) -> Calla
 
 
 def machine_limits() -> dict[str, float]:
-    """Bytes a second that a sum over a large array reads, and flops a second of a large product."""
+    """Bytes a second that a sum over a large array reads, flops a second of a large product, and
+    pairs of an exponential and a logarithm a second, of values that stay in a near cache."""
     values, matrix = np.ones(1 << 25), np.ones((1500, 1500))
-    memory, product = [], []
+    few, out, repeats = np.linspace(0.1, 3.0, 8192), np.empty(8192), 50
+    memory, product, functions = list[float](), list[float](), list[float]()
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.process_time()
+        for _ in range(repeats):
+            np.exp(few, out=out)
+            np.log(few, out=out)
+        functions.append(time.process_time() - began)
+        began = time.process_time()
         values.sum()
-        memory.append(time.perf_counter() - began)
-        began = time.perf_counter()
+        memory.append(time.process_time() - began)
+        began = time.process_time()
         matrix @ matrix
-        product.append(time.perf_counter() - began)
-    return {"bandwidth": values.nbytes / min(memory), "flops": 2.0 * 1500.0**3 / min(product)}
+        product.append(time.process_time() - began)
+    return {
+        "bandwidth": values.nbytes / min(memory),
+        "flops": 2.0 * 1500.0**3 / min(product),
+        "functions": few.size * repeats / min(functions),
+    }
 
 
 def limits_of(name: str, num_rows: int, num_draws: int, machine: dict[str, float]) -> list[float]:
-    """Seconds to read X and y once, and for the products of matrices of a pass."""
+    """Seconds to read X and y once, for the products of matrices of a pass, and for an exponential
+    and a logarithm of every potential (which a Hermite pass, of few nodes a row, is without)."""
     dim = 10
     # Two products with β in a Hermite space; else η, and centred potentials with one element.
     products = 4.0 * dim**2 if name == "hermite" else 2.0 * num_draws * (dim + 1)
     read = 8.0 * num_rows * (dim + 1) / machine["bandwidth"]
-    return [read, num_rows * products / machine["flops"]]
+    pairs = 0 if name == "hermite" else num_rows * num_draws
+    return [read, num_rows * products / machine["flops"], pairs / machine["functions"]]
 
 
 def measure(name: str, num_rows: int, num_draws: int) -> None:
@@ -170,11 +189,12 @@ def report(results: dict[str, dict[str, float]], arguments: argparse.Namespace) 
     machine = results["machine"]
     print(
         f"one core: {machine['bandwidth'] / 1e9:.1f} GB/s from memory, "
-        f"{machine['flops'] / 1e9:.0f} GF/s in products of matrices"
+        f"{machine['flops'] / 1e9:.0f} GF/s in products of matrices, "
+        f"{1e9 / machine['functions']:.1f} ns for an exponential and a logarithm"
     )
     print(
         f"{'pass':34} {'seconds':>8} {'CPU s':>6} {'ratio':>7} {'reading':>8} {'products':>9} "
-        f"{'MB above the data':>18}"
+        f"{'exp, log':>9} {'MB above the data':>18}"
     )
     names = {
         "naive": "naive logaddexp, N × S",
@@ -182,24 +202,30 @@ def report(results: dict[str, dict[str, float]], arguments: argparse.Namespace) 
         "numba": "corebayes, numba installed",
         "hermite": "corebayes, Hermite order 2",
     }
+    times: dict[str, float] = {}
     for name, label in names.items():
         result = results[name]
         ratio = slow / result["cpu"]
-        read, products = limits_of(name, arguments.rows, arguments.draws, machine)
+        limits = limits_of(name, arguments.rows, arguments.draws, machine)
+        times[name] = result["cpu"] / sum(limits)
+        read, products, functions = limits
         print(
             f"{label:34} {result['seconds']:8.3f} {result['cpu']:6.2f} {ratio:6.1f}x {read:8.3f} "
-            f"{products:9.3f} {result['megabytes']:18.0f}"
+            f"{products:9.3f} {functions:9.3f} {result['megabytes']:18.0f}"
         )
     draws_worth = results["hermite"]["cpu"] / (slow / arguments.draws)
     checks = [
-        ("NumPy alone at least 5 times faster", slow / results["numpy"]["cpu"] >= 5),
-        ("numba at least 10 times faster", slow / results["numba"]["cpu"] >= 10),
+        (f"NumPy alone within {MOST:g} times its limits: {times['numpy']:.1f}",
+         times["numpy"] <= MOST),
+        (f"numba within {MOST:g} times its limits: {times['numba']:.1f}", times["numba"] <= MOST),
+        (f"2.5 times quicker than naive: {slow / results['numba']['cpu']:.1f}",
+         slow / results["numba"]["cpu"] >= 2.5),
         (f"Hermite pass at most 15 naive draws: {draws_worth:.1f}", draws_worth <= 15),
         (
             "at most 200 MB",
             max(results[n]["megabytes"] for n in ("numpy", "numba", "hermite")) <= 200,
         ),
-    ]
+    ]  # fmt: skip
     for text, good in checks:
         print(f"    {'pass' if good else 'FAIL'}  {text}")
     raise SystemExit(0 if all(good for _, good in checks) else 1)
