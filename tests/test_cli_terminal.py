@@ -70,6 +70,8 @@ def test_at_a_terminal_a_long_step_has_a_bar_and_the_verdict_a_colour(tmp_path):
     rows, coreset = str(tmp_path / "rows.npz"), str(tmp_path / "c.parquet")
     np.savez(rows, X=X, y=X @ [1.0, -0.5] + rng.normal(size=400))
     built = at_a_terminal("build", rows, "--model", "linear", "--size", "20", "--out", coreset)
+    # Once, above the bar; in a pipe with the result.
+    assert built.count("y ~ Normal") == 1
     assert "reading the rows" in built and "━" in built and "rows/s" in built
     certified = at_a_terminal("certify", coreset, rows)
     assert "certifying" in certified and "\x1b[1;32m" in certified

@@ -87,6 +87,12 @@ def test_laplace_is_named_where_it_would_do():
     assert "more than once" in advice(problem(logistic(80)), Need(1.0, 300.0))
 
 
+def test_short_times_are_told_apart():
+    text = advice(problem(logistic(80)), Need(0.17, 0.69))
+    assert "would take about 0.2 s" in text and "sampling it about 0.7 s" in text
+    assert "about 12 s" in advice(problem(logistic(80)), Need(12.3, 300.0))
+
+
 def test_a_tolerance_that_is_not_reached_warns():
     with pytest.warns(cb.ToleranceWarning, match=r"tol=1e-12 was not reached: the 5 rows"):
         coreset = cb.build(

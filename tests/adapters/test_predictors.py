@@ -147,9 +147,7 @@ def gaussian(theta, rows):
 def test_a_regression_with_an_unknown_scale_has_two():
     model = bound(gaussian, P + 1)
     assert is_structured(model) and model.num_predictors == 2
-    assert model.structure.describe() == (
-        "8 parameters: all shared; rows see them through 2 linear predictors"
-    )
+    assert model.structure.describe() == ("8 parameters; rows see them through 2 linear predictors")
     # Nobody knows that there is no other mode.
     assert may_have_modes(model)
 

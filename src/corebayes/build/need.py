@@ -120,8 +120,6 @@ def _numbers(rows: Block) -> int:
 
 
 def _about(seconds: float) -> str:
-    if seconds < 1.0:
-        return "a second"
     if seconds < 100.0:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.0f} s" if seconds >= 9.5 else f"{max(seconds, 0.1):.1f} s"
     return f"{seconds / 60.0:,.0f} min"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from corebayes.cli.options import make_console, print_json
 from corebayes.coreset import Coreset
 from corebayes.models.prior_table import statement_of, title_of
+from corebayes.watch.progress import is_watched
 
 # Nats below which a build says nothing of KL: a subsample that stands for all rows, and rare levels
 # that are kept apart, may be off by a tenth of that (`constructions/annealed/surrogate.py`).
@@ -55,6 +57,7 @@ def as_typed(arguments: Sequence[str]) -> str:
 
 
 def print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
+    """The result; at a terminal without the model, which stands above where the bar was."""
     if as_json:
         print_json(**{name: value for name, value in description.items() if name != "statement"})
         return
@@ -62,7 +65,7 @@ def print_build(description: Mapping[str, Any], *, as_json: bool) -> None:
     size, num_rows, unit = (description[name] for name in ("size", "num_counted", "unit"))
     console.print(f"{size:,} of {num_rows:,} {unit} are in {description['out']}", style="bold")
     console.print(f"  model    {description['model']}, {len(description['parameters'])} parameters")
-    if description["statement"]:
+    if description["statement"] and not (sys.stdout.isatty() and is_watched()):
         first, *lines = str(description["statement"]).splitlines()
         console.print(f"           {first}", soft_wrap=True)
         for line in lines:

@@ -80,9 +80,8 @@ class Structure(NamedTuple):
     def describe(self) -> str:
         """As a person would say it."""
         dim = self.shared.size + self.scales.size + sum(term.size for term in self.terms)
-        parts = [f"{self.shared.size:,} shared by all rows"]
-        if self.shared.size == dim:
-            parts = ["all shared"]
+        # Where there is nothing else, nobody asks what is shared.
+        parts = [f"{self.shared.size:,} shared by all rows"] if self.shared.size < dim else []
         if self.scales.size:
             parts.append(f"{self.scales.size:,} of the prior only")
         for term in self.terms:
@@ -97,7 +96,7 @@ class Structure(NamedTuple):
                 else f"{self.num_predictors} linear predictors"
             )
             through = f"; rows see them through {many}"
-        return f"{dim:,} parameters: {', '.join(parts)}{through}"
+        return f"{dim:,} parameters{': ' * bool(parts)}{', '.join(parts)}{through}"
 
 
 class Touch(NamedTuple):
