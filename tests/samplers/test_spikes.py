@@ -9,8 +9,10 @@ import pytest
 from scipy.special import gammaln
 
 import corebayes as cb
+from corebayes.build import spiked
 from corebayes.build.spiked import KEPT_WHOLE, spike_of_few
 from corebayes.coreset import Coreset
+from corebayes.deadline import check_time
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
 from corebayes.samplers.mode_search import distinct_modes, find_modes
@@ -282,6 +284,21 @@ def test_a_build_to_a_tolerance_takes_all_rows_where_no_fewer_have_a_posterior()
     assert "have no posterior under this model" in coreset.reason
     assert coreset.trace[-1]["kl"] == 0.0
     assert cb.certify(coreset, data).certified
+
+
+def test_time_that_ends_while_spikes_are_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random rows, as wherever no step has ended."""
+
+    def late(problem: Problem) -> str:
+        while True:
+            check_time()
+
+    monkeypatch.setattr(spiked, "spike_of_few", late)
+    with pytest.warns(cb.TimeWarning), pytest.warns(cb.ToleranceWarning):
+        coreset = cb.build(
+            mixture(shared=True), two_clusters(300, 9), tol=0.01, max_time=1.0, progress=False
+        )
+    assert 0 < coreset.size < 300
 
 
 @pytest.mark.slow

@@ -9,12 +9,15 @@ without certificates.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from corebayes.build.run import ALL_ROWS, Begun, Run
 from corebayes.build.tolerance import Tolerance
 from corebayes.constructions.annealed import AnnealedSparseVI
 from corebayes.constructions.construction import Info
+from corebayes.deadline import OutOfTimeError
 from corebayes.models.touching import may_have_modes
 from corebayes.problem import Problem
 from corebayes.samplers.laplace import prior_fit
@@ -70,7 +73,9 @@ def foresee_spikes(run: Run, tolerance: Tolerance, bar: Progress) -> str | None:
     searched = isinstance(run.method, AnnealedSparseVI) and may_have_modes(problem.model)
     if not searched or problem.model.dim > MOST_BUILT_DIM:
         return None
-    with problem.data.stage("starting"):
+    found = None
+    # What comes next knows what to do without time.
+    with problem.data.stage("starting"), suppress(OutOfTimeError):
         found = spike_of_few(problem)
     if found is None:
         return None
