@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,10 @@ TRUTH_POTENTIALS, TRUTH_DRAWS = 1.2e10, 8000
 # Rows up to which NumPyro's NUTS, which owes nothing to a Laplace fit, is affordable, and with
 # groups the quicker one.
 FEW_ROWS, CORRECTED_POTENTIALS = 20_000, 6e8
+# Imports are nobody's time, and corebayes makes these only where they are used.
+for library in ("arviz", "arviz_stats", "numba", "scipy.optimize", "scipy.stats"):
+    with suppress(ImportError):
+        import_module(library)
 
 
 def coreset(problem: Problem, seed: int, limit: float) -> Result:
