@@ -5,6 +5,7 @@ import logging
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import corebayes as cb
@@ -85,6 +86,17 @@ def test_one_line_is_said_and_the_build_goes_on(caplog):
 def test_laplace_is_named_where_it_would_do():
     assert "corebayes.laplace" in advice(problem(logistic(5000)), Need(1.0, 9.0))
     assert "more than once" in advice(problem(logistic(80)), Need(1.0, 300.0))
+
+
+def test_certificates_of_a_tolerance_count():
+    """Of 333 penguins NUTS takes seconds, and a build to a tolerance draws three times."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(333, 8)), columns=list("abcdefgh"))
+    frame["y"] = rng.choice(["Adelie", "Chinstrap", "Gentoo"], 333)
+    model, rows = cb.from_formula("y ~ .", frame, family="categorical")
+    asked = Problem(model.bind(rows), rows)
+    assert need_of(asked, None).is_doubtful
+    assert need_of(asked, None).coreset > 1.5 * need_of(asked, 190).coreset
 
 
 def test_short_times_are_told_apart():

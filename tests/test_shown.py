@@ -1,10 +1,13 @@
 """Coresets, certificates, models and draws as people see them: frames, pictures, notebooks."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import corebayes as cb
+from corebayes.predict.check import bins_of, plot_bins
 
 
 def flights(num_rows=600, seed=0):
@@ -167,3 +170,13 @@ def test_rows_that_count_zero_times_are_not_counted(tmp_path):
     with pytest.warns(UserWarning, match="the same rows: they count twice"):
         later = cb.update(coreset, rows, size=10, progress=False)
     assert (later.num_rows, later.num_counted) == (400, 394)
+
+
+def test_pictures_without_matplotlib_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    rows = np.random.default_rng(0).normal(size=(30, 2)), np.tile([0.0, 1.0], 15)
+    coreset = cb.build(cb.LogisticRegression(), rows, size=4, method=cb.Uniform(), progress=False)
+    bins = bins_of(np.arange(4.0), np.full((3, 5), 0.2))
+    for plot in (coreset.plot, lambda: plot_bins(bins, "y")):
+        with pytest.raises(ImportError, match=r"figures need matplotlib: pip install .*\[plot\]"):
+            plot()

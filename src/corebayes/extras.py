@@ -17,3 +17,9 @@ def import_extra(module: str, what: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(f"{what} {module}: {install(extra)}", name=module) from error
+
+
+def import_pyplot() -> Any:
+    """matplotlib.pyplot, for axes where none are given."""
+    import_extra("matplotlib", "figures need", "plot")
+    return importlib.import_module("matplotlib.pyplot")

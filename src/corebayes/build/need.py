@@ -1,7 +1,8 @@
 """Do you need a coreset? What NUTS on all rows would take, beside building and sampling one.
 
     all rows:  gradients · N · t,      t: a row's share of a gradient, measured on a few rows
-    coreset:   passes · N · h + choosing M rows of a pool + gradients · M · t
+    coreset:   passes · N · h + choosing M rows of a pool + gradients · M · t,
+               three times the last where two certificates by NUTS come before the draws
 
 Both are rough, within a factor of two or three, so it is said only where all rows are far quicker.
 """
@@ -29,9 +30,11 @@ COMPILED_ROW, COMPILED_NUMBER = 10e-9, 1e-9
 # Passes of a build, what a row costs in one beside its gradient, and the pool that rows are
 # chosen from.
 PASSES, DEARER, POOL_ROWS = 8.0, 10.0, 4000
-# Seconds that building and sampling take at least: of built-in models, and where code is compiled;
-# and those of compiling for all rows.
-LEAST, LEAST_COMPILED, COMPILING = 0.5, 8.0, 3.0
+# Seconds that building and sampling take at least: of built-in models, of those with unknown scales
+# or groups, and where code is compiled; and those of compiling for all rows.
+LEAST, LEAST_STRUCTURED, LEAST_COMPILED, COMPILING = 0.5, 1.0, 8.0, 3.0
+# Certificates that a tolerance asks for, each of which such models draw by NUTS.
+CERTIFICATES = 2
 # It is worth a line where all rows take less than this share of the time.
 QUICKER = 0.5
 
@@ -54,8 +57,11 @@ def need_of(problem: Problem, size: int | None) -> Need:
     row, compiled = _seconds_of_a_row(problem)
     gradients = GRADIENTS_OF_GROUPS if is_structured(model) else GRADIENTS
     choosing = 1e-9 * POOL_ROWS * kept * (kept + model.dim)
-    least = LEAST_COMPILED if compiled else LEAST
-    ours = least + PASSES * DEARER * num_rows * row + choosing + gradients * kept * row
+    least, chains = LEAST_COMPILED if compiled else LEAST, 1
+    if is_structured(model):
+        least = max(least, LEAST_STRUCTURED)
+        chains += CERTIFICATES * (size is None)
+    ours = least + PASSES * DEARER * num_rows * row + choosing + chains * gradients * kept * row
     return Need(gradients * num_rows * row + COMPILING * compiled, ours)
 
 

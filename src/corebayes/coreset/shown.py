@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from corebayes.data import layout
 from corebayes.data.units import COUNT, ROW
+from corebayes.extras import import_pyplot
 from corebayes.files.markup import Markup, element, notebook, plain_table
 from corebayes.models.prior_table import title_of
 from corebayes.types import Array
@@ -142,7 +143,7 @@ def _cell(value: Any) -> str:
 
 def plot(coreset: Any, axes: Any = None) -> Any:
     """The weights, largest first, and the rows in two of their columns, area as weight."""
-    pyplot: Any = importlib.import_module("matplotlib.pyplot")
+    pyplot = import_pyplot()
     columns = {
         name: values for name, values in to_columns(coreset).items() if values.dtype.kind in "iuf"
     }

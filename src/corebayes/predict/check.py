@@ -7,7 +7,6 @@ for statistics T of all rows (Gelman, Meng and Stern 1996); near 0 or 1 the mode
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ import numpy as np
 from corebayes.arguments import checked_seed, checked_whole
 from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.exact.opening import opened
+from corebayes.extras import import_pyplot
 from corebayes.files.markup import notebook, plain_table
 from corebayes.models.labels import LabelRegression
 from corebayes.predict.known import known_of
@@ -57,7 +57,7 @@ def bins_of(edges: Array, shares: Array) -> Bins:
 def plot_bins(bins: Bins, target_name: str, axes: Any = None) -> Any:
     """By matplotlib, on these axes or new ones, which are returned."""
     if axes is None:
-        pyplot: Any = importlib.import_module("matplotlib.pyplot")
+        pyplot = import_pyplot()
         _, axes = pyplot.subplots(figsize=(6.0, 3.6), layout="constrained")
     axes.vlines(
         bins.places, bins.low, bins.high, color="#56B4E9", linewidth=6.0, label="replicated, 90 %"
