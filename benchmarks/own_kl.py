@@ -108,7 +108,9 @@ def judged(coreset: cb.Coreset, rows: Rows) -> tuple[float, float] | None:
     while draws <= DRAWS:
         kl = cb.certify(coreset, rows, draws=draws, tol=tol, sampler=sampler).reverse_kl
         if kl is None:
-            return found
+            # The tail of few ratios may not be known well enough; more draws show it.
+            draws *= 4
+            continue
         found = (float(kl.value), float(kl.standard_error))
         if found[1] <= NOISE * found[0] or found[0] + 2.0 * found[1] < FLOOR:
             break
