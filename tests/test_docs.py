@@ -152,6 +152,16 @@ def test_docstrings_become_what_sphinx_reads(monkeypatch):
     assert plain.short_signature(signature) == "(weights: Array, rows: Block = ...)"
 
 
+def test_names_in_docstrings_end_where_their_quotes_do():
+    """Sphinx reads on to the next quote where a letter follows: "`Variant`s of …"."""
+    found = [
+        f"{path.name}: {name}"
+        for path in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r"`[\w.()]+`[a-z]", path.read_text())
+    ]
+    assert found == []
+
+
 def test_what_a_base_asks_for_is_explained_there(monkeypatch):
     monkeypatch.syspath_prepend(DOCS / "_extensions")
     plain = importlib.import_module("plain_docstrings")

@@ -85,7 +85,9 @@ def build(
     `size` rows; or when two certificates on fresh draws say KL(π_w ‖ π) ≤ `tol` (without a size
     the coreset grows until they do, in 120 passes at most unless the rows are few); or after
     `max_time` seconds; or when the method has nothing left to do. The coreset's `reason` says
-    which, and a `ToleranceWarning` that a `tol` was not reached. Ctrl-C returns the coreset so far;
+    which, and a `ToleranceWarning` that a `tol` was not reached. Where rows that count more than
+    once have no posterior (mixtures with a scale for every component), a build to a `tol` keeps all
+    rows if they are 5,000 at most, and says so. Ctrl-C returns the coreset so far;
     so does the end of `max_time`: random rows, with a `TimeWarning`, where no step had ended, and a
     TimeoutError where not even the rows were read.
     The same arguments give the same coreset.
@@ -93,9 +95,10 @@ def build(
     Rows that alone tell a coefficient (the level of a category with a handful of rows) are kept
     whole, with the weight that they have in the data, up to half of the size.
 
-    With `models`, a list of other models or `Variant`s of the same rows (priors, fewer columns,
-    folds left out), the totals of all of them are matched jointly, so that one coreset serves them
-    all; `refit` samples each. The coreset's own model is `model`, and KL is the sum over all.
+    With `models`, a list of other models or of `Variant` objects for the same rows (priors, fewer
+    columns, folds left out), the totals of all of them are matched jointly, so that one coreset
+    serves them all; `refit` samples each. The coreset's own model is `model`, and KL is the sum
+    over all.
 
     The rows of a mixed model's coreset are of every group, so `rows_per_group` times the number of
     groups (of its largest group term) is another way to say the size.
