@@ -1,13 +1,13 @@
 # make setup   create .venv with pinned versions (once; both commands below do it)
 # make demo    compress a GLM and a mixed model, sample, certify, draw two pictures in demo/
-# make test    lint, format check, types, tests
+# make test    lint, format check, quick tests
+# make lint    lint, format check, types
 # make test-slow   the tests marked slow: other compilers, clusters, calibration, many cases
 # make docs    run the tutorials and write the site to build/docs
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-TYPES := $(VENV)/.types
 DOCS_STAMP := $(VENV)/.docs-installed
 # The first interpreter that is new enough; 3.11 is the one the versions are pinned for.
 FIND_PYTHON = for python in $(PYTHON) python3.11 python3 python3.12 python3.13 python; do \
@@ -31,15 +31,13 @@ $(STAMP): requirements/lock.txt pyproject.toml
 		--no-build-isolation --editable .
 	@touch $@
 
-# Types are checked beside the tests, on the core that is free at their end; either may fail.
+# Dozens of tests start Python again: compiled modules are kept, whatever the shell says.
+test test-slow: export PYTHONDONTWRITEBYTECODE =
+
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@$(BIN)/pyright >$(TYPES) 2>&1 & types=$$!; \
-	echo '$(BIN)/pytest -n auto --dist worksteal -m "not slow"'; \
-	$(BIN)/pytest -n auto --dist worksteal -m "not slow"; tests=$$?; \
-	wait $$types; types=$$?; echo $(BIN)/pyright; cat $(TYPES); rm -f $(TYPES); \
-	exit $$((tests + types))
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
 
 # What takes long to compile or to draw: every adapter on every model, Stan, real clusters.
 test-slow: setup
@@ -47,6 +45,7 @@ test-slow: setup
 
 lint: setup
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
 format: setup
