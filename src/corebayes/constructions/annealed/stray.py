@@ -24,12 +24,13 @@ import numpy as np
 from corebayes.constructions.annealed import grow
 from corebayes.constructions.annealed.grow import Arrived
 from corebayes.constructions.annealed.look import Look
-from corebayes.constructions.annealed.measured import MEASURED, heights_of, kl_at, weighted_draws
+from corebayes.constructions.annealed.measured import heights_of
 from corebayes.constructions.annealed.polish import Polisher, improved
 from corebayes.constructions.annealed.view import Goal, View
 from corebayes.constructions.construction import Info
 from corebayes.models.touching import may_have_modes
 from corebayes.samplers.high_places import with_high_modes
+from corebayes.samplers.kl import MEASURED, kl_at, weighted_draws
 from corebayes.samplers.mode_search import (
     Mode,
     lies_in,
