@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,9 +12,8 @@ from typer import Option
 import corebayes as cb
 from corebayes.cli.all_rows import RowsOfCoreset, of_all_rows
 from corebayes.cli.options import Json, Seed, make_console, print_json
-from corebayes.cli.sample import import_netcdf, summary_table, write_netcdf
-from corebayes.files.outputs import ROOM, probe_output, write_or_keep
-from corebayes.report.summary import summarise
+from corebayes.cli.sample import hand_over, import_netcdf
+from corebayes.files.outputs import ROOM, probe_output
 
 
 @of_all_rows
@@ -45,31 +43,26 @@ def correct(
             given.coreset, rows, draws=draws, chains=chains, seed=seed, method=method, **reading
         )
         seconds = time.perf_counter() - began
-    if out is not None:
-        write_or_keep(partial(write_netcdf, found), out, "the file of draws")
-    parameters, known = summarise(found.posterior), found.posterior.attrs
-    told = {name: known[name] for name in ("sampler", "num_passes", "pareto_k") if name in known}
-    if "acceptance" in known:
-        told["acceptance"] = known["acceptance"]
-    if as_json:
-        print_json(
-            **given.told("correct"),
-            out=None if out is None else str(out),
-            draws=draws,
-            chains=chains,
-            seed=seed,
-            seconds=seconds,
-            parameters=parameters,
-            **told,
-        )
-        return
-    console = make_console()
-    console.print(summary_table(parameters))
+    known = found.posterior.attrs
+    told = {
+        name: known[name]
+        for name in ("sampler", "num_passes", "pareto_k", "acceptance")
+        if name in known
+    }
     accepted = f", {told['acceptance']:.1%} accepted" if "acceptance" in told else ""
     passes = f"{told['num_passes']} pass{'es' * (told['num_passes'] != 1)} over the rows"
-    console.print(f"{told['sampler']}{accepted}, {passes}, {seconds:.1f} s", soft_wrap=True)
-    if out is not None:
-        console.print(f"Draws are in {out}")
+    hand_over(
+        found,
+        out,
+        as_json,
+        f"{told['sampler']}{accepted}, {passes}, {seconds:.1f} s",
+        **given.told("correct"),
+        draws=draws,
+        chains=chains,
+        seed=seed,
+        seconds=seconds,
+        **told,
+    )
 
 
 @of_all_rows

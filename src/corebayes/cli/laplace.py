@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -36,14 +35,11 @@ from corebayes.cli.options import (
     Tls,
     Workers,
     announce_target,
-    make_console,
-    print_json,
     read,
 )
 from corebayes.cli.priors import given_prior
-from corebayes.cli.sample import import_netcdf, summary_table, write_netcdf
-from corebayes.files.outputs import probe_output, write_or_keep
-from corebayes.report.summary import summarise
+from corebayes.cli.sample import hand_over, import_netcdf
+from corebayes.files.outputs import probe_output
 
 EXAMPLE = "Example: corebayes laplace rows.parquet --model logistic --target y --out posterior.nc"
 
@@ -93,33 +89,22 @@ def laplace(
     with make_executor(workers, scheduler, tls) as executor:
         found = cb.laplace(bayes, data, draws=draws, seed=seed, memory=memory, executor=executor)
     seconds = time.perf_counter() - began
-    if out is not None:
-        write_or_keep(partial(write_netcdf, found), out, "the file of draws")
-    parameters, known = summarise(found.posterior), found.posterior.attrs
+    known = found.posterior.attrs
     # Whole chains: as many as were asked for, or a few more.
     number = found.posterior.sizes["chain"] * found.posterior.sizes["draw"]
     names = ("pareto_k", "effective_draws", "log_evidence", "log_evidence_se", "num_passes")
-    told = {name: known[name] for name in names}
-    if as_json:
-        print_json(
-            command="laplace",
-            rows=rows,
-            model=model,
-            out=None if out is None else str(out),
-            draws=number,
-            seed=seed,
-            seconds=seconds,
-            parameters=parameters,
-            **told,
-        )
-        return
-    console = make_console()
-    console.print(summary_table(parameters))
-    console.print(
+    hand_over(
+        found,
+        out,
+        as_json,
         f"{known['effective_draws']:,.0f} effective draws of {number:,}, "
         f"k̂ {known['pareto_k']:.2f}, log evidence {known['log_evidence']:,.3f} ± "
         f"{known['log_evidence_se']:.2g} nats, {known['num_passes']} passes, {seconds:.1f} s",
-        soft_wrap=True,
+        command="laplace",
+        rows=rows,
+        model=model,
+        draws=number,
+        seed=seed,
+        seconds=seconds,
+        **{name: known[name] for name in names},
     )
-    if out is not None:
-        console.print(f"Draws are in {out}")

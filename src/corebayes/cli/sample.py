@@ -59,30 +59,35 @@ def sample(
             progress=False,
         )
     seconds = time.perf_counter() - began
-    if out is not None:
-        write_or_keep(partial(write_netcdf, draw_data), out, "the file of draws")
-    parameters = summarise(draw_data.posterior)
     divergences = int(draw_data.sample_stats["diverging"].sum())
     worth = {name: draw_data.attrs[name] for name in WORTH}
+    hand_over(
+        draw_data,
+        out,
+        as_json,
+        f"{worth['sampler']} of {draws:,} draws: {_in_words(worth, divergences, seconds)}",
+        command="sample",
+        coreset=str(coreset),
+        draws=draws,
+        chains=chains,
+        seed=seed,
+        seconds=seconds,
+        divergences=divergences,
+        **{name: _or_none(value) for name, value in worth.items()},
+    )
+
+
+def hand_over(draws: Any, out: Path | None, as_json: bool, words: str, /, **told: Any) -> None:
+    """The draws into a file, and what is told of them as a table with words or as JSON."""
+    if out is not None:
+        write_or_keep(partial(write_netcdf, draws), out, "the file of draws")
+    parameters = summarise(draws.posterior)
     if as_json:
-        print_json(
-            command="sample",
-            coreset=str(coreset),
-            out=None if out is None else str(out),
-            draws=draws,
-            chains=chains,
-            seed=seed,
-            seconds=seconds,
-            divergences=divergences,
-            **{name: _or_none(value) for name, value in worth.items()},
-            parameters=parameters,
-        )
+        print_json(**told, out=None if out is None else str(out), parameters=parameters)
         return
     console = make_console()
     console.print(summary_table(parameters))
-    console.print(
-        f"{worth['sampler']} of {draws:,} draws: {_in_words(worth, divergences, seconds)}"
-    )
+    console.print(words, soft_wrap=True)
     if out is not None:
         console.print(f"Draws are in {out}")
 

@@ -185,6 +185,11 @@ def concatenated(blocks: Sequence[Block]) -> Block:
     return Block(fields, counts)
 
 
+def together(blocks: Sequence[Block]) -> Block:
+    """`concatenated`, without a copy where there is one block."""
+    return blocks[0] if len(blocks) == 1 else concatenated(blocks)
+
+
 def usable(block: Block, bad: Indices) -> Block:
     """The block with the rows at the positions `bad` counting zero times and read as zero."""
     if bad.size == 0:

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from corebayes.data.arrays import ArrayData, concatenated
+from corebayes.data.arrays import ArrayData, together
 from corebayes.data.empty import NoRowsError
 from corebayes.data.stored import chosen
 from corebayes.data.table import Tally
@@ -213,10 +213,10 @@ def _joined(blocks: Iterator[Block]) -> Iterator[Block]:
     for block in blocks:
         waiting.append(block)
         if sum(map(len, waiting)) >= SHARD_ROWS:
-            yield waiting[0] if len(waiting) == 1 else concatenated(waiting)
+            yield together(waiting)
             waiting = []
     if waiting:
-        yield waiting[0] if len(waiting) == 1 else concatenated(waiting)
+        yield together(waiting)
 
 
 def _digest(block: Block) -> bytes:

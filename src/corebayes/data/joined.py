@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.data.arrays import concatenated
+from corebayes.data.arrays import together
 from corebayes.data.table import Table, Tally
 from corebayes.data.units import with_equal_places
 from corebayes.types import Block, Indices
@@ -113,12 +113,12 @@ class Joined:
     def parts(
         self, start: int, stop: int, rows: Indices | None, tally: Tally
     ) -> Iterator[tuple[Indices, Block]]:
+        parts = self._parts(start, stop, rows, tally)
         if rows is not None and self.scattered:
             # In one part, as from one table, so that sums have the same bits.
-            blocks = [block for _, block in self._parts(start, stop, rows, tally)]
-            yield rows, blocks[0] if len(blocks) == 1 else concatenated(blocks)
+            yield rows, together([block for _, block in parts])
         else:
-            yield from self._parts(start, stop, rows, tally)
+            yield from parts
 
     def _parts(
         self, start: int, stop: int, rows: Indices | None, tally: Tally
@@ -162,15 +162,14 @@ def joined_fingerprint(fingerprints: Sequence[str]) -> str:
     return hashlib.blake2b(written, digest_size=32).hexdigest()
 
 
-def join(tables: Sequence[Table], names: Sequence[str] | None = None) -> Table:
-    """The tables as one, if their fields and columns agree; `names` are for the message."""
+def join(tables: Sequence[Table]) -> Table:
+    """The tables as one, if their fields and columns agree."""
     tables = with_equal_places(tables)
-    labels = names or [f"source {place}" for place in range(len(tables))]
-    for label, table in zip(labels[1:], tables[1:], strict=True):
+    for place, table in enumerate(tables[1:], 1):
         difference = table_difference(tables[0], table)
         if difference is not None:
             raise ValueError(
-                f"the rows of {labels[0]} and {label} do not go together: {difference}"
+                f"the rows of source 0 and source {place} do not go together: {difference}"
             )
     return tables[0] if len(tables) == 1 else Joined(tables=tuple(tables))
 

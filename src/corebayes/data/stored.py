@@ -19,9 +19,9 @@ import numpy as np
 
 from corebayes.data.arrays import (
     COPIES_OF_A_PART,
-    concatenated,
     no_rows,
     row_bytes,
+    together,
     usable,
 )
 from corebayes.data.decoded import Decoded
@@ -149,13 +149,12 @@ class StoredData:
 
         Cost: every shard of the range is read once, up to the last row.
         """
+        parts = self._parts(start, stop, rows, tally)
         if rows is not None and self.scattered:
             # In one part, as from memory, so that sums have the same bits.
-            parts = list(self._parts(start, stop, rows, tally))
-            blocks = [block for _, block in parts]
-            yield rows, blocks[0] if len(blocks) == 1 else concatenated(blocks)
+            yield rows, together([block for _, block in parts])
         else:
-            yield from self._parts(start, stop, rows, tally)
+            yield from parts
 
     def _parts(
         self, start: int, stop: int, rows: Indices | None, tally: Tally

@@ -28,13 +28,13 @@ class UnitLabels(NamedTuple):
     name: str
 
 
-def labels_of_array(units: Any, name: str = "unit") -> UnitLabels:
+def labels_of_array(units: Any) -> UnitLabels:
     """Of one value for each row."""
     values = np.asarray(units)
     if values.dtype.kind == "f" and np.isnan(values).any():
-        raise _missing(int(np.flatnonzero(np.isnan(values))[0]), name)
+        raise _missing(int(np.flatnonzero(np.isnan(values))[0]), "unit")
     labels, numbers = np.unique(values, return_inverse=True)
-    return UnitLabels(numbers.ravel().astype(np.int64), labels, name)
+    return UnitLabels(numbers.ravel().astype(np.int64), labels, "unit")
 
 
 def labels_of_column(source: Any, unit: str) -> UnitLabels | None:

@@ -170,17 +170,9 @@ def _origin_fit(model: Model) -> Gaussian:
     return Gaussian(np.zeros(model.dim), np.diag(widths))
 
 
-def full_posterior(
-    model: Model,
-    data: Any,
-    executor: Executor | None = None,
-    *,
-    start: Array | None = None,
-    tolerance: float = 1e-20,
-) -> Gaussian:
+def full_posterior(model: Model, data: Any, executor: Executor | None = None) -> Gaussian:
     """Laplace approximation of the full posterior: about eight passes of N·d² flops."""
-    ask = open_rows(data, executor=executor).ask
-    return asked_posterior(model, ask, start=start, tolerance=tolerance)
+    return asked_posterior(model, open_rows(data, executor=executor).ask)
 
 
 def asked_posterior(

@@ -32,15 +32,13 @@ MOST_ROUNDS, MOST_EXCHANGES = 400, 8
 PRECISION = 1e-13
 
 
-def grouped_pursuit(
-    vectors: GroupedVectors, sizes: Sequence[int], overshoot: float = OVERSHOOT
-) -> list[Choice]:
+def grouped_pursuit(vectors: GroupedVectors, sizes: Sequence[int]) -> list[Choice]:
     """Vectors and weights (of the unit vectors) for each of the sizes, smallest first.
 
     Cost: some dozens of solutions, each M·P² flops, and alignments of all n vectors.
     """
     largest = max(sizes)
-    taken, values = _grown(vectors, int(np.ceil(overshoot * largest)))
+    taken, values = _grown(vectors, int(np.ceil(OVERSHOOT * largest)))
     choices: dict[int, Choice] = {}
     for size in sorted(sizes, reverse=True):
         taken, values = _pruned(vectors, taken, values, size, LEAVING)
