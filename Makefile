@@ -34,6 +34,8 @@ $(STAMP): requirements/lock.txt pyproject.toml
 # Dozens of tests start Python again: compiled modules are kept, whatever the shell says.
 test test-slow: export PYTHONDONTWRITEBYTECODE =
 
+# Quick tests compile more than they compute.
+test: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -1,6 +1,7 @@
 """What every test starts from."""
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -20,6 +21,10 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ or "PYTEST_XDIST_WORKER" in os.
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
+# Some million objects of libraries and tests live as long as the run: nobody looks for garbage
+# among them, neither while they come nor later.
+gc.disable()
+
 from hypothesis import settings  # noqa: E402
 
 # The same examples at every run, so that a run tells about the change and not about luck;
@@ -31,3 +36,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 def pytest_configure():
     # A run in the background of a shell is told to ignore Ctrl-C, and would test nothing of it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()

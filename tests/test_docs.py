@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib
 import re
 from itertools import pairwise
@@ -186,3 +187,15 @@ def test_the_pinned_versions_of_the_site_are_its_own():
 def test_no_path_of_a_machine_is_in_a_page():
     for page, text in PAGES.items():
         assert not re.search(r"(?<![\w.])/(?:home|root|work|tmp|Users)/", text), page
+
+
+SOURCES = {
+    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted((ROOT / "src").rglob("*.py"))
+}
+
+
+@pytest.mark.parametrize("name", [n for n, path in SOURCES.items() if ">>> " in path.read_text()])
+def test_examples_in_docstrings(name):
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted > 0 and found.failed == 0

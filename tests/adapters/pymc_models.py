@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pymc as pm
 
 from corebayes.adapters.pymc import from_pymc
 from tests.adapters.rows import NUM_GROUPS, Adapted
+from tests.later import pymc as pm
 
 
 def logistic(r):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import bambi
 import numpy as np
 import pandas
 import pytest
@@ -16,6 +15,7 @@ from corebayes.adapters.density_check import log_density
 from corebayes.adapters.export_pymc import to_pymc
 from tests.adapters.rows import make_rows
 from tests.coresets import weighted
+from tests.later import bambi
 
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import bambi
 import numpy as np
 import pandas
 import pytest
 
 import corebayes as cb
 from corebayes.sample import assembled, variables
+from tests.later import bambi
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PyTensor could not link"),

@@ -6,12 +6,9 @@ import functools
 import threading
 from typing import Any
 
-import arviz
-import arviz_base
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-import pymc as pm
 import pytest
 
 import corebayes as cb
@@ -21,6 +18,8 @@ from corebayes.rows import open_rows
 from tests.adapters import numpyro_models, pymc_models
 from tests.adapters.rows import make_rows
 from tests.coresets import weighted
+from tests.later import arviz, arviz_base
+from tests.later import pymc as pm
 
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
 

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import pyarrow.parquet
-import pymc as pm
 import pytest
 from numpyro.infer.util import potential_energy
 
@@ -25,6 +24,7 @@ from corebayes.rows import open_rows
 from tests.adapters import numpyro_models, pymc_models
 from tests.adapters.rows import make_rows
 from tests.coresets import weighted
+from tests.later import pymc as pm
 
 # It says so once where pip installed it; nothing here uses its C code.
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
@@ -83,6 +83,15 @@ def numpyro_density(model: Any, values: Any) -> float:
         return -float(jax.jit(lambda v: potential_energy(model, (), {}, v))(values))
 
 
+NOWHERE = {"beta": np.zeros(3)}
+
+
+def traced_at(model: Any, values: Any) -> Any:
+    """The model's sites, without random numbers, which take seconds to compile."""
+    values = {name: jnp.asarray(value) for name, value in values.items()}
+    return numpyro.handlers.trace(numpyro.handlers.substitute(model, values)).get_trace()
+
+
 @pytest.mark.parametrize("name", ["hierarchical", "nested-plates", *HEAVY])
 def test_numpyro_models_go_back_weighted(name):
     coreset = numpyro_coreset(name)
@@ -107,10 +116,11 @@ def test_regressions_go_to_numpyro(name):
 def test_numpyro_models_say_when_they_are_run_in_float32(coreset):
     ours = coreset("hierarchical" if coreset is numpyro_coreset else "linear")
     exported = to_numpyro(ours)
+    at = ours.model.split(np.zeros(ours.model.dim)) if coreset is numpyro_coreset else NOWHERE
     with jax.enable_x64(True):
-        numpyro.handlers.trace(numpyro.handlers.seed(exported, 0)).get_trace()
+        traced_at(exported, at)
     with pytest.warns(UserWarning, match=r"add up to 13 .*numpyro.enable_x64\(\)"):
-        numpyro.handlers.trace(numpyro.handlers.seed(exported, 0)).get_trace()
+        traced_at(exported, at)
 
 
 def pymc_density(model: Any) -> Any:
@@ -159,9 +169,8 @@ def test_named_coefficients_keep_their_names():
     coreset = weighted(
         cb.LogisticRegression(intercept=True, prior=cb.Normal()).bind(data), data, ROWS, WEIGHTS
     )
-    seeded = numpyro.handlers.seed(to_numpyro(coreset), 0)
     with jax.enable_x64(True):
-        trace = numpyro.handlers.trace(seeded).get_trace()
+        trace = traced_at(to_numpyro(coreset), {"coefficients": jnp.zeros(4)})
     assert {"age", "height", "y0", "intercept"} < set(trace)
     assert list(to_pymc(coreset).coords["coefficient"]) == ["age", "height", "y0", "intercept"]
 

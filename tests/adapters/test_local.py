@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-import pymc
 import pytest
 from numpyro import plate, sample
 
@@ -25,6 +24,7 @@ from corebayes.models.rescaling import Rescaling
 from corebayes.models.structure import is_structured
 from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.arrow.geometry import Arrow
+from tests.later import pymc
 
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
 
@@ -89,8 +89,8 @@ def test_few_derivatives_are_those_of_everything(name):
         return model.prior_term(rescaling.traced(x)) + rescaling.traced_log_volume(x)
 
     with float64():
-        slopes, bends = (np.asarray(d(terms)(at)) for d in (jax.jacrev, jax.hessian))
-        prior_bend = np.asarray(jax.hessian(prior)(at))
+        slopes, bends = (np.asarray(jax.jit(d(terms))(at)) for d in (jax.jacrev, jax.hessian))
+        prior_bend = np.asarray(jax.jit(jax.hessian(prior))(at))
     means, touch = model.row_means(at[None], block), model.touch(block)
     own = [term.positions[touch.groups[:, k]] for k, term in enumerate(model.structure.terms)]
     shared = np.broadcast_to(model.structure.shared, (40, model.structure.shared.size))
@@ -123,7 +123,7 @@ def test_rescaled_coordinates_go_there_and_back():
     np.testing.assert_allclose(x[:, z], np.exp(theta[:, [tau]]) * theta[:, z])
     np.testing.assert_allclose(rescaling.theta(x), theta)
     with float64():
-        jacobian = np.asarray(jax.jacfwd(rescaling.traced)(x[0]))
+        jacobian = np.asarray(jax.jit(jax.jacfwd(rescaling.traced))(x[0]))
         volume = float(rescaling.traced_log_volume(x[0]))
     np.testing.assert_allclose(rescaling.factor(x[0], np.eye(dim)), jacobian, atol=1e-12)
     assert np.isclose(volume, np.linalg.slogdet(jacobian)[1])

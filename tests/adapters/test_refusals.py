@@ -7,13 +7,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-import pymc as pm
 import pytest
 from numpyro import factor, plate, sample
 
 from corebayes.adapters.numpyro import from_numpyro
 from corebayes.adapters.pymc import from_pymc
 from tests.adapters.rows import make_rows
+from tests.later import pymc as pm
 
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
 ROWS = make_rows(30)

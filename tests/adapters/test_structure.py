@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-import pymc
 import pytest
 from numpyro import plate, sample
 
@@ -17,6 +16,7 @@ from corebayes.adapters.structure import find_row_structure
 from corebayes.models import CustomModel
 from corebayes.models.structure import is_structured
 from corebayes.rows import open_rows
+from tests.later import pymc
 
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
 

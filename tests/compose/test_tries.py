@@ -26,7 +26,13 @@ def test_the_distance_is_that_of_gaussians_where_potentials_are_quadratic():
     assert found == pytest.approx(gaussian_kl(*fits), rel=0.3) and found > 1e-3
 
 
-@pytest.mark.parametrize("model", [cb.GammaRegression(), cb.PoissonRegression(link="log")])
+@pytest.mark.parametrize(
+    "model",
+    [
+        cb.GammaRegression(),
+        pytest.param(cb.PoissonRegression(link="log"), marks=pytest.mark.slow),
+    ],
+)
 def test_the_closest_to_the_reserve_is_taken(monkeypatch, model):
     nights = [_night(seed) for seed in range(3)]
     if isinstance(model, cb.PoissonRegression):

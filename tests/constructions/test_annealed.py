@@ -28,7 +28,7 @@ def logistic_rows(num_rows, seed=0):
     return X, rng.uniform(size=num_rows) < 1 / (1 + np.exp(-X @ [1.5, -2.0, 0.5, 0.0, 0.7]))
 
 
-@pytest.mark.parametrize("num_rows", [2_000, 60_000])
+@pytest.mark.parametrize("num_rows", [2_000, pytest.param(60_000, marks=pytest.mark.slow)])
 def test_as_many_points_as_quadratics_have_coefficients(num_rows):
     rows = logistic_rows(num_rows)
     coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), rows, size=21)
@@ -80,7 +80,7 @@ def test_a_tolerance_on_few_rows_does_not_keep_them_all():
     assert coreset.reason.startswith("certified") and coreset.size <= 60
 
 
-@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("size", [1, 2, pytest.param(5, marks=pytest.mark.slow)])
 def test_tiny_sizes_work(size):
     coreset = cb.build(cb.LogisticRegression(prior=cb.Normal()), logistic_rows(2_000), size=size)
     assert 1 <= coreset.size <= size

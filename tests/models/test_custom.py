@@ -256,7 +256,11 @@ def random_model(family, seed):
 FAMILIES = [_logistic, _poisson, _student, _laplace, _huber]
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+@pytest.mark.parametrize(
+    "family",
+    [f if f in (_logistic, _huber) else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES],
+    ids=lambda family: family.__name__,
+)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=8, deadline=None, derandomize=True)
 def test_right_derivatives_are_never_refused(family, seed):

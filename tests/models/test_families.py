@@ -78,7 +78,7 @@ def test_derivatives_equal_autodiff(family):
         function = lambda e, t: family.jax(jax.numpy, e, t)  # noqa: E731
         for values in family.model.derivatives(eta, y):
             function = jax.grad(function)
-            expected = np.asarray(jax.vmap(function)(eta, y))
+            expected = np.asarray(jax.jit(jax.vmap(function))(eta, y))
             np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -91,8 +91,8 @@ def test_slopes_equal_autodiff(family, bound):
     with jax.enable_x64(True):
         X = jax.numpy.asarray(block.X)
         log_density = lambda t: (weights * family.jax(jax.numpy, X @ t, y)).sum()  # noqa: E731
-        gradient = np.asarray(jax.grad(log_density)(theta))
-        hessian = np.asarray(jax.hessian(log_density)(theta))
+        gradient = np.asarray(jax.jit(jax.grad(log_density))(theta))
+        hessian = np.asarray(jax.jit(jax.hessian(log_density))(theta))
     both = model.gradient_and_hessian(theta, block, weights)
     np.testing.assert_allclose(model.gradient(theta, block, weights), gradient, rtol=1e-10)
     np.testing.assert_allclose(both[0], gradient, rtol=1e-10)

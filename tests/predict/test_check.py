@@ -88,7 +88,12 @@ def test_executors_and_layouts_give_the_same(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "family", [cb.LogisticRegression, cb.ProbitRegression, cb.CloglogRegression]
+    "family",
+    [
+        cb.LogisticRegression,
+        cb.ProbitRegression,
+        pytest.param(cb.CloglogRegression, marks=pytest.mark.slow),
+    ],
 )
 def test_labels_of_minus_one_and_one_are_labels(family):
     rng = np.random.default_rng(0)

@@ -1,6 +1,5 @@
 """Predictions against closed forms, against Bambi's, and from every place that draws come from."""
 
-import arviz
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -8,6 +7,7 @@ import pytest
 from scipy import stats
 
 import corebayes as cb
+from tests.later import arviz
 
 
 def linear(num_rows=3000, seed=0):

@@ -25,6 +25,9 @@ FAMILIES = [
     cb.StudentTRegression(df=3.0, scale=0.7, intercept=True, prior=cb.Normal()),
 ]
 IDS = [type(family).__name__ + str(k) for k, family in enumerate(FAMILIES)]
+# Each takes a second to compile.
+QUICK = (cb.LogisticRegression, cb.StudentTRegression)
+SOME = [f if isinstance(f, QUICK) else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
 
 
 def glm_posterior(family: Any, num_rows: int = 40) -> cb.Posterior:
@@ -45,7 +48,7 @@ def called(pointer: Pointer, z: np.ndarray) -> tuple[int, float, np.ndarray]:
     return kind(pointer.address)(z.size, *places), float(value[0]), gradient
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=IDS)
+@pytest.mark.parametrize("family", SOME, ids=IDS)
 def test_glm_densities(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     posterior, rng = glm_posterior(family), np.random.default_rng(1)
     dim = posterior.dim

@@ -35,7 +35,10 @@ def few(monkeypatch):
     monkeypatch.setattr(module, "LEAST_PARAMETERS", 10)
 
 
-@pytest.mark.parametrize("name", ["logistic", "slopes", "poisson", "negative-binomial"])
+@pytest.mark.parametrize(
+    "name",
+    ["logistic", "slopes", pytest.param("poisson", marks=pytest.mark.slow), "negative-binomial"],
+)
 def test_the_density_is_that_of_the_marginal_model(name):
     posterior = posterior_of(name)
     frame = frame_of(posterior)
