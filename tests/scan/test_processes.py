@@ -136,6 +136,14 @@ def test_a_stopped_worker_is_noticed_at_its_deadline(data, expected, tmp_path):
         assert same_bits(scan(SUMS, data, executor), expected)
 
 
+def test_a_worker_has_loaded_what_queries_are_made_of_when_it_is_ready():
+    program = processes.PROGRAM.format(caller=os.getpid(), path=sys.path)
+    told = program.replace("\nserve()", "\nprint('corebayes.tangent.hermite' in sys.modules)")
+    assert told != program
+    found = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True)
+    assert found.stdout == "True\n", found.stderr
+
+
 def test_the_default_deadline_follows_the_shards(data, expected, tmp_path, monkeypatch):
     monkeypatch.setattr(dispatch, "MIN_SECONDS", 1.0)
     trouble = Trouble(SUMS, tmp_path, "signal SIGSTOP", row=NUM_ROWS - 1)

@@ -28,7 +28,8 @@ ONE_THREAD = {
     f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "ARROW")
 }
 # A worker in the midst of an import or a shard does not hear that its pipe has ended, so from its
-# first moment on it looks whether its caller is still there.
+# first moment on it looks whether its caller is still there. What queries and models are made of is
+# loaded with `build`, before it says that it is ready: the time of a shard counts from then on.
 PROGRAM = """
 import os, sys, threading, time
 
@@ -39,7 +40,9 @@ def end_with(caller):
 
 threading.Thread(target=end_with, args=({caller},), daemon=True).start()
 sys.path[:] = {path!r}
+import corebayes
 from corebayes.scan.worker import serve
+corebayes.build
 serve()
 """
 # A worker that is not up by then never will be.
