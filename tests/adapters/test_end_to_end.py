@@ -18,7 +18,7 @@ from corebayes.rows import open_rows
 from tests.adapters import numpyro_models, pymc_models
 from tests.adapters.rows import make_rows
 from tests.coresets import weighted
-from tests.later import arviz, arviz_base
+from tests.later import arviz_base
 from tests.later import pymc as pm
 
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
@@ -87,7 +87,7 @@ def test_with_arviz_1_the_same_groups_come_as_a_tree(monkeypatch):
     how = {"draws": 100, "chains": 2, "tune": 200, "log_likelihood": True}
     plain = cb.sample(ours, **how)
     # ArviZ 1 has no InferenceData; its data are trees, which arviz_base and arviz_stats take.
-    monkeypatch.delattr(arviz, "InferenceData")
+    monkeypatch.delattr("arviz.InferenceData")
     tree = cb.sample(ours, **how)
     assert type(tree).__name__ == "DataTree"
     groups = {"posterior", "sample_stats", "coreset", "coreset_log_likelihood", "model"}
