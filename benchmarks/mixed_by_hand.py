@@ -3,8 +3,8 @@
     python -m benchmarks.mixed_by_hand [NAME ...] [--rows 20000] [--groups 20] [--seed 0]
 
 A name is FAMILY-LIBRARY, or FAMILY-LIBRARY-non-centred; `terms` is a logistic model of
-(1 | a) + (1 | c) + (1 + x | d). Built and certified to .02 nats, then drawn, as in
-`benchmarks.mixed_adapted`, which says what passes.
+(1 | a) + (1 | c) + (1 + x | d), also by formula and from Bambi. Built and certified to .02 nats,
+then drawn, as in `benchmarks.mixed_adapted`, which says what passes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from benchmarks.mixed_adapted import measure  # noqa: E402
 
 import corebayes as cb  # noqa: E402
 
+TERMS = "y ~ x + z + (1 | a) + (1 | c) + (1 + x | d)"
 CUTS = np.array([-1.0, 0.2, 1.4])
 
 
@@ -149,6 +150,26 @@ def from_numpyro(family: str, centred: bool, asked: argparse.Namespace) -> tuple
     return cb.from_numpyro(model, **data)
 
 
+def frame_of_terms(asked: argparse.Namespace) -> Any:
+    import pandas as pd
+
+    data = table("terms", asked)
+    columns = {name: data[name] for name in ("a", "c", "d", "y")}
+    return pd.DataFrame({"x": data["X"][:, 0], "z": data["X"][:, 1], **columns}).astype(
+        {"y": int, "a": str, "c": str, "d": str}
+    )
+
+
+def from_formula(asked: argparse.Namespace) -> tuple[Any, Any]:
+    return cb.from_formula(TERMS, frame_of_terms(asked), family="bernoulli")
+
+
+def from_bambi(asked: argparse.Namespace) -> tuple[Any, Any]:
+    import bambi
+
+    return cb.from_bambi(bambi.Model(TERMS, frame_of_terms(asked), family="bernoulli"))
+
+
 FAMILIES = (
     "student-t",
     "terms",
@@ -159,12 +180,13 @@ FAMILIES = (
     "poisson",
 )
 LIBRARIES: dict[str, Callable[..., tuple[Any, Any]]] = {"pymc": from_pymc, "numpyro": from_numpyro}
-CASES = {
+CASES: dict[str, Callable[[argparse.Namespace], tuple[Any, Any]]] = {
     f"{family}-{library}{'' if centred else '-non-centred'}": partial(make, family, centred)
     for family in FAMILIES
     for library, make in LIBRARIES.items()
     for centred in (True, False)
 }
+CASES |= {"terms-formula": from_formula, "terms-bambi": from_bambi}
 
 
 def main() -> None:

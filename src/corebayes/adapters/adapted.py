@@ -22,7 +22,7 @@ from corebayes.rows import Rows, open_rows
 from corebayes.types import Array, Block, Data
 
 # Rows of one call to a kernel; more are taken in parts, so that the shapes stay few.
-MOST_ROWS = 4096
+MOST_ROWS = 512
 # Blocks whose parts are kept: about as many as threads of a pass.
 KEPT_BLOCKS = 4
 

@@ -25,8 +25,9 @@ from corebayes.models.touching import TouchingModel
 from corebayes.types import Array, Block
 
 SiteTerms = tuple[dict[str, Any], dict[str, Any]]
-# From the second on a size is a multiple of it: a full block of a pass wastes little.
-SMALLEST, STEP = 64, 128
+# Sizes of parts of rows and of draws: to compile a likelihood with its derivatives for one more
+# takes seconds, and a call that is half empty next to nothing. More draws are taken in turn.
+ROW_SIZES, DRAW_SIZES = (64, MOST_ROWS), (1, 64, 256)
 
 
 def import_jax(extra: str) -> Any:
@@ -113,28 +114,26 @@ class JaxModel(AdaptedModel, TouchingModel):
 
     def constrain(self, draws: Array) -> dict[str, Array]:
         """Cost: one run of the model on one row for each draw."""
-        values = _call(self._compiled_values, _padded(draws))
-        return {name: values[name][: len(draws)] for name in self.value_names}
+        values = _by_draws(self._compiled_values, draws)
+        return {name: values[name] for name in self.value_names}
 
     def terms(self, theta: Array, block: Block) -> Terms:
         prior, rows = _call(self._compiled_terms, theta, dict(block.fields))
         return Terms({name: float(value) for name, value in prior.items()}, rows)
 
     def part(self, block: Block, rows: slice) -> RowPart:
-        # The last part of many has the size of the others: to compile for one more takes seconds.
-        several = len(block) > MOST_ROWS
-        size = MOST_ROWS if several else max(_bucket(rows.stop - rows.start), SMALLEST)
+        # The last part of many has the size of the others.
+        size = MOST_ROWS if len(block) > MOST_ROWS else _size(rows.stop - rows.start, ROW_SIZES)
         padded = {field.name: pad(block[field.name][rows], size) for field in self.fields}
         with float64():
             return RowPart(rows, size, _jax().device_put(padded))
 
     def part_potentials(self, draws: Array, part: RowPart) -> Array:
-        values = _call(self._compiled_potentials, _padded(draws), part.arrays)
-        return values[: part.rows.stop - part.rows.start, : len(draws)]
+        values = _by_draws(self._compiled_potentials, draws, part.arrays)
+        return values[:, : part.rows.stop - part.rows.start].T
 
     def part_sums(self, draws: Array, part: RowPart, weights: Array) -> Array:
-        sums = _call(self._compiled_sums, _padded(draws), part.arrays, _filled(weights, part))
-        return sums[: len(draws)]
+        return _by_draws(self._compiled_sums, draws, part.arrays, _filled(weights, part))
 
     def part_value_gradient(
         self, theta: Array, part: RowPart, weights: Array
@@ -154,7 +153,7 @@ class JaxModel(AdaptedModel, TouchingModel):
         )
 
     def prior_values(self, draws: Array) -> Array:
-        return _call(self._compiled_prior, _padded(draws))[: len(draws)]
+        return _by_draws(self._compiled_prior, draws)
 
     def prior_value_gradient(self, theta: Array) -> tuple[float, Array]:
         value, gradient = _call(self._compiled_prior_value_gradient, theta)
@@ -173,7 +172,7 @@ class JaxModel(AdaptedModel, TouchingModel):
 
     @cached_property
     def _compiled_potentials(self) -> Any:
-        return _jax().jit(_jax().vmap(self.row_terms, in_axes=(0, None), out_axes=1))
+        return _jax().jit(_jax().vmap(self.row_terms, in_axes=(0, None)))
 
     @cached_property
     def _compiled_sums(self) -> Any:
@@ -226,15 +225,22 @@ def _call(kernel: Any, *arguments: Any) -> Any:
     return _jax().tree_util.tree_map(np.array, call(kernel, *arguments))
 
 
-def _padded(draws: Array) -> Array:
-    return pad(draws, _bucket(len(draws)))
+def _by_draws(kernel: Any, draws: Array, *arguments: Any) -> Any:
+    """The kernel's answers at draws (S, d), whose first axis is theirs."""
+    step, answers = DRAW_SIZES[-1], list[Any]()
+    for first in range(0, len(draws), step):
+        some = draws[first : first + step]
+        answers.append(_call(kernel, pad(some, _size(len(some), DRAW_SIZES)), *arguments))
+
+    def joined(*parts: Array) -> Array:
+        return (parts[0] if len(parts) == 1 else np.concatenate(parts))[: len(draws)]
+
+    return _jax().tree_util.tree_map(joined, *answers)
 
 
-def _bucket(number: int) -> int:
-    """The padded size: 1, 64, 128, 256, 384, 512, …"""
-    if number <= SMALLEST:
-        return 1 if number <= 1 else SMALLEST
-    return -(-number // STEP) * STEP
+def _size(number: int, sizes: tuple[int, ...]) -> int:
+    """The first of the sizes that is large enough."""
+    return next(size for size in sizes if size >= number)
 
 
 def _filled(weights: Array, part: RowPart) -> Array:

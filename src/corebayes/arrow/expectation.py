@@ -56,6 +56,11 @@ def expected(
     return Expected(jets.value @ weights, jets.first @ weights, jets.second @ weights, None)
 
 
+def num_places(num_predictors: int) -> int:
+    """At how many places rows are looked at in a pass, for which derivatives are compiled."""
+    return NODES if num_predictors == 1 else _rule(num_predictors)[1].size
+
+
 def expected_thirds(model: StructuredModel, block: Block, whitened: Whitened) -> Array:
     """E ∂³f in the predictors, (n, k, k, k), of rows that touch no group. Cost: n·R jets."""
     mean, wide, _ = whitened

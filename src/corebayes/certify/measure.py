@@ -88,9 +88,10 @@ def certify(
     are independent, errors have their autocorrelation and its chains must agree. No number is given
     when the chains disagree, draws diverge, or the ratios have heavy tails (k̂ > 0.7) or few
     effective draws: the verdict says whether draws or coreset are at fault. Of a model that is not
-    log-concave the modes are searched for by annealing, up to 40 parameters: beyond, below 0.001
-    nats, and where a rare value of a row matters at no place that was looked at, the distance
-    around the modes that were found is given, and nothing is certified. Nor is π_w where it is no
+    log-concave the modes are searched for by annealing, up to 40 parameters, or along a ridge where
+    it is seen to be concave given at most three (`samplers/concave.py`): beyond, below 0.001 nats,
+    and where a rare value of a row matters at no place that was looked at, the distance around the
+    modes that were found is given, and nothing is certified. Nor is π_w where it is no
     distribution: a mixture with a scale for every component rises without end as one of them goes
     to zero at a row of large weight. `correct` draws from π all the same. Modes and spikes that a
     `sampler` of one's own does not visit are not looked for.

@@ -149,6 +149,11 @@ class Family(Unbound, NormalPriorModel):
     def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
         """The same with its first `order` derivatives."""
 
+    def slopes(self, at: Sequence[Array], row: Row) -> tuple[Array, Array]:
+        """∂ and ∂² in the first predictor alone, where these are all that is asked for."""
+        jet = self.jet(at, row)
+        return jet.first[0], jet.second[0][0]
+
     @property
     def jet_kernels(self) -> Kernels:
         """The compiled form of `jet` to first order, where there is one, then the functions of

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from corebayes.models.group_rows import GroupRows
+from corebayes.models.group_modes import effect_modes
+from corebayes.models.group_rows import GroupRows, group_base
 from corebayes.models.mixed import MixedRegression
 from corebayes.models.mixed_prior import LOG_2PI, MixedPrior, ScaledEffects
 from corebayes.models.nodes import Nodes
@@ -28,10 +29,8 @@ from corebayes.types import Array, Block, Data, Indices
 # Nodes for each effect. Adaptive nodes of a group of n rows miss its integral by about n^{−K/2}.
 NUM_NODES = 9
 MOST_EFFECTS = 2
-# Newton's steps to the mode of a group's effects, and how often each may be halved.
-STEPS, HALVINGS = 12, 4
-# What is added to curvatures so that they have a root: relative, and where they are zero.
-ROUNDING, LEAST_CURVATURE = 1e-15, 1e-200
+# Rows of level one that a group has as a rule, and potentials of each to find its nodes.
+ROWS_OF_A_GROUP, SEARCHED = 6, 20
 # Numbers of a part of a call: groups × draws × rows × nodes.
 AT_ONCE = 1 << 21
 # Effects are drawn from so many tries of a Gaussian that is wider by a factor.
@@ -79,10 +78,6 @@ class MarginalRegression:
         """As the mixed model says it: given τ."""
         return self.mixed.log_concave
 
-    @cached_property
-    def rows(self) -> GroupRows:
-        return GroupRows(self.mixed)
-
     @property
     def num_effects(self) -> int:
         return len(self.mixed.terms[0].effects)
@@ -94,6 +89,11 @@ class MarginalRegression:
     @property
     def dim(self) -> int:
         return self.mixed.structure.shared.size + self.num_effects
+
+    @property
+    def potentials_each(self) -> int:
+        """Potentials of single rows that one of a group costs."""
+        return ROWS_OF_A_GROUP * (self.num_nodes**self.num_effects + SEARCHED)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -156,8 +156,10 @@ class MarginalRegression:
 
     def nodes(self, draws: Array, block: Block) -> Nodes:
         """Nodes around the mode of every group's effects at draws (S, d) of φ."""
-        tau = np.exp(draws[:, self._scales])
-        mode, root = self._modes(draws, block, tau)
+        return self._nodes(GroupRows.at(self.mixed, draws, block), draws)
+
+    def _nodes(self, rows: GroupRows, draws: Array) -> Nodes:
+        mode, root = effect_modes(rows, np.exp(draws[:, self._scales]))
         points, log_rule = product_rule(self.num_nodes, self.num_effects)
         # b = mode + R⁻ᵀ x with x standard normal under the rule
         return Nodes(mode, _inverse_transposed(root), points, log_rule)
@@ -167,47 +169,6 @@ class MarginalRegression:
         v = draws[:, self._scales]
         squares = np.square(effects * np.exp(-v)[None, :, None])
         return -0.5 * squares.sum(axis=-1) - (v + 0.5 * LOG_2PI).sum(axis=1)[None, :, None]
-
-    def _modes(self, draws: Array, block: Block, tau: Array) -> tuple[Array, Array]:
-        """The modes of the effects (n, S, q), and the roots of their curvatures (n, S, q, q)."""
-        precision = tau**-2.0
-        b = np.zeros((len(block), len(draws), self.num_effects))
-
-        def height(b: Array) -> Array:
-            effects = b[:, :, None]
-            prior = self.log_prior_of_effects(draws, effects)
-            return (self.rows.heights(draws, block, effects) + prior)[:, :, 0]
-
-        top = height(b)
-        for _ in range(STEPS):
-            step, _ = self._newton(draws, block, b, precision)
-            share, better = np.ones(top.shape), top
-            for _ in range(HALVINGS):
-                better = height(b + share[:, :, None] * step)
-                lower = better < top
-                if not lower.any():
-                    break
-                share = np.where(lower, 0.5 * share, share)
-            share = np.where(better < top, 0.0, share)
-            b = b + share[:, :, None] * step
-            moved, top = np.abs(share[:, :, None] * step), np.maximum(better, top)
-            if np.all(moved <= 1e-5 * tau):
-                break
-        return b, self._newton(draws, block, b, precision)[1]
-
-    def _newton(
-        self, draws: Array, block: Block, b: Array, precision: Array
-    ) -> tuple[Array, Array]:
-        first, second = self.rows.slopes(draws, block, b[:, :, None])
-        Z, w = block["Z"], block["w"]
-        gradient = np.einsum("gm,gmsk,gmq->gsq", w, first, Z) - precision * b
-        # Where a family is not log-concave its curvature may be none: the prior's is there.
-        bend = np.maximum(-second[..., 0], 0.0) * w[:, :, None]
-        curvature = np.einsum("gms,gmq,gmr->gsqr", bend, Z, Z, optimize=True)
-        curvature = _invertible(curvature + np.einsum("sq,qr->sqr", precision, np.eye(b.shape[2])))
-        step: Array = np.asarray(np.linalg.solve(curvature, gradient[..., None]), dtype=np.float64)
-        root: Array = np.asarray(np.linalg.cholesky(curvature), dtype=np.float64)
-        return step[..., 0], root
 
     def _parts(self, draws: Array, block: Block) -> list[tuple[slice, slice]]:
         """Groups and draws that are computed at once."""
@@ -225,9 +186,10 @@ class MarginalRegression:
         result = np.empty((len(block), len(draws))) if out is None else out
         for groups, some in self._parts(draws, block):
             part, own = block.take(groups), draws[some]
-            nodes = self.nodes(own, part)
+            rows = GroupRows.at(self.mixed, own, part)
+            nodes = self._nodes(rows, own)
             effects = nodes.effects
-            logs = self.rows.heights(own, part, effects) + nodes.log_weights
+            logs = rows.heights(effects) + nodes.log_weights
             logs += self.log_prior_of_effects(own, effects)
             result[groups, some] = logsumexp(logs, axis=2)
         return result
@@ -253,15 +215,16 @@ class MarginalRegression:
         """∇ log p(y, b | φ) at the nodes (n, K, d), its expected Hessian (n, d, d), and the nodes'
         shares of the integral (n, K)."""
         draws, p, d = theta[None], self.mixed.num_fixed, self.dim
-        nodes = self.nodes(draws, block)
+        rows = GroupRows.at(self.mixed, draws, block)
+        nodes = self._nodes(rows, draws)
         effects = nodes.effects
-        logs = self.rows.heights(draws, block, effects) + nodes.log_weights
+        logs = rows.heights(effects) + nodes.log_weights
         logs = (logs + self.log_prior_of_effects(draws, effects))[:, 0]
         shares = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
         X, w = block["X"], block["w"]
         gradients = np.zeros((*shares.shape, d))
         hessian = np.zeros((len(block), d, d))
-        first, bends = self.rows.predictor_slopes(draws, block, effects)
+        first, bends = rows.predictor_slopes(effects)
         for i in range(1, len(first)):
             place = p + i - 1
             gradients[:, :, place] = np.einsum("gm,gmk->gk", w, first[i])
@@ -285,13 +248,13 @@ class MarginalRegression:
 
         Of the adaptive Gaussian, weighted and resampled from some tries: exact as these grow.
         """
-        tau = np.exp(draws[:, self._scales])
-        mode, root = self._modes(draws, block, tau)
+        rows = GroupRows.at(self.mixed, draws, block)
+        mode, root = effect_modes(rows, np.exp(draws[:, self._scales]))
         # A little wider, so that weights are bounded where the density is like a Gaussian.
         spread = WIDER * _inverse_transposed(root)
         noise = rng.standard_normal((len(block), len(draws), TRIES, self.num_effects))
         effects = mode[:, :, None] + np.einsum("gsij,gskj->gski", spread, noise)
-        logs: Array = self.rows.heights(draws, block, effects)
+        logs: Array = rows.heights(effects)
         logs = logs + self.log_prior_of_effects(draws, effects)
         logs = logs + 0.5 * np.einsum("gskq,gskq->gsk", noise, noise)
         # The largest weight over a standard exponential is a draw in proportion to the weights.
@@ -300,8 +263,7 @@ class MarginalRegression:
 
     def log_base(self, block: Block) -> Array:
         """What the rows' potentials leave out, weighted as they are."""
-        base = self.rows.base(block)
-        return np.einsum("gm,gm->g", block["w"], base.reshape(block["y"].shape))
+        return group_base(self.mixed, block)
 
     @cached_property
     def prior(self) -> MixedPrior:
@@ -320,16 +282,6 @@ class MarginalRegression:
 
     def log_prior_hessian(self, theta: Array) -> Array:
         return self.prior.hessian(theta)
-
-
-def _invertible(curvature: Array) -> Array:
-    """A search for modes also looks at places where scales overflow and nothing bends: what is
-    said there comes to no finite number, but is no error."""
-    identity = np.eye(curvature.shape[-1])
-    finite = np.all(np.isfinite(curvature), axis=(-2, -1), keepdims=True)
-    curvature = np.where(finite, curvature, identity)
-    least = ROUNDING * np.trace(curvature, axis1=-2, axis2=-1) + LEAST_CURVATURE
-    return curvature + least[..., None, None] * identity
 
 
 def _inverse_transposed(root: Array) -> Array:

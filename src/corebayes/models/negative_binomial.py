@@ -117,6 +117,12 @@ class NegativeBinomialRegression(GLM):
             base = _log_ways(y, r)
         return y * x - (y + r) * np.logaddexp(0.0, x) + base
 
+    def slopes(self, at: Sequence[Array], row: Row) -> tuple[Array, Array]:
+        (eta, u), y = at, row["y"]
+        r = np.exp(-u)
+        sigma, rest = sigmoid_pair(eta + u)
+        return y * rest - r * sigma, -(y + r) * (sigma * rest)
+
     def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
         from scipy.special import digamma, polygamma
 

@@ -105,8 +105,13 @@ class StudentTRegression(GLM):
     def log_likelihood(self, at: Sequence[Array], row: Row) -> Array:
         eta, u, v = at
         df = np.exp(v)
-        squares = np.square((row["y"] - eta) * np.exp(-u)) / df
-        return -u + _log_height(df) - 0.5 * (df + 1.0) * np.log1p(squares)
+        # In place from here on: integrals over effects ask for millions.
+        values = (row["y"] - eta) * np.exp(-u - 0.5 * v)
+        np.square(values, out=values)
+        np.log1p(values, out=values)
+        values *= -0.5 * (df + 1.0)
+        values += _log_height(df) - u
+        return values
 
     def jet(self, at: Sequence[Array], row: Row, order: int = 2) -> Jet:
         from scipy.special import digamma, polygamma
@@ -137,6 +142,20 @@ class StudentTRegression(GLM):
             (turned, residual * turned, twice - 0.5 * (df + 1.0) * share * (1.0 - share)),
         )
         return Jet(value, first, second)
+
+    def slopes(self, at: Sequence[Array], row: Row) -> tuple[Array, Array]:
+        eta, u, v = at
+        residual, df = row["y"] - eta, np.exp(v)
+        width = df * np.exp(2.0 * u)
+        # With q = w + r²: (df + 1) r / q, and (df + 1)(r² − w) / q² = (df + 1)(1 − 2w/q) / q
+        inverse = np.square(residual)
+        inverse += width
+        np.reciprocal(inverse, out=inverse)
+        second = 1.0 - 2.0 * width * inverse
+        inverse *= df + 1.0
+        second *= inverse
+        residual *= inverse
+        return residual, second
 
     def row_base(self, row: Row) -> Array:
         return np.zeros_like(row["y"])

@@ -35,7 +35,7 @@ DEEP, MOST_FITS, FLANK = 30.0, 20, 7.0
 
 def high_places(rng: Generator, posterior: Posterior) -> Array:
     """The highest of many draws as wide apart as the prior. Cost: 4e6 potentials at most."""
-    size = max(1, posterior.weights.size)
+    size = posterior.num_potentials
     number = int(np.clip(MOST_POTENTIALS // size, LEAST_DRAWS, MOST_DRAWS))
     draws = _wide_draws(rng, prior_fit(posterior.model, posterior.rows), number)
     parts = np.array_split(draws, 1 + len(draws) * size // AT_ONCE)

@@ -56,10 +56,18 @@ class Laplace:
     def fit(self, posterior: Posterior, start: Array | None = None) -> Gaussian:
         """N(mode, inverse curvature) of π_w, from `start` or the origin."""
         start = np.zeros(posterior.dim) if start is None else start
+
+        def rises(thetas: Array) -> Array:
+            heights = posterior.log_density(thetas)
+            return heights - heights[0]
+
+        # Integrals over effects are computed for many places in the time of one.
+        together = posterior.num_potentials > posterior.weights.size > 0
         return newton(
             start,
             posterior.gradient_and_hessian,
             posterior.value,
+            rises=rises if together else None,
             tolerance=self.tolerance,
             max_steps=self.max_steps,
         )

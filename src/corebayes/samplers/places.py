@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.rows import Rows
+from corebayes.samplers.concave import ridge_starts
 from corebayes.samplers.high_places import high_places, with_high_modes
 from corebayes.samplers.laplace import prior_fit
 from corebayes.samplers.mode_search import (
@@ -36,6 +37,8 @@ WARM_STARTS, PRIOR_STARTS = 40, 24
 MOST_FITS, MOST_FITS_OF_MANY = 60, 20
 # Parameters that are many.
 MANY = 5
+# Particles where a value is an integral over effects, of five parameters at most.
+FEWER_PARTICLES = 500
 # How many times the rows are looked at where particles run away.
 LARGER = 4
 NO_ROWS: Indices = np.empty(0, dtype=np.int64)
@@ -91,13 +94,25 @@ def modes_near(sampled: Sampled, places: Array) -> list[Mode]:
 
 
 def most_fits(model: Model) -> int:
-    return MOST_FITS if model.dim <= MANY else MOST_FITS_OF_MANY
+    return MOST_FITS if model.dim <= MANY and not _is_dear(model) else MOST_FITS_OF_MANY
 
 
-def spread(rng: Rng, posterior: Posterior) -> tuple[Annealed | None, Array]:
-    """Annealed particles, if they can be had, and where to start from, the likeliest first."""
+def _is_dear(model: Model) -> bool:
+    """Whether a potential costs many of single rows."""
+    each: int = getattr(model, "potentials_each", 1)
+    return each > 1
+
+
+def spread(
+    rng: Rng, posterior: Posterior, given: Indices | None = None
+) -> tuple[Annealed | None, Array]:
+    """Annealed particles, if they can be had, and where to start from, the likeliest first. Where
+    π is known to be concave `given` some parameters, its ridge is all there is to start from."""
+    if given is not None:
+        return None, ridge_starts(rng, posterior, given)
     wide = prior_fit(posterior.model, posterior.rows).draw(rng, PRIOR_STARTS)
-    annealed = anneal(rng, posterior, NUM_PARTICLES) if posterior.dim <= MOST_DIM else None
+    number = FEWER_PARTICLES if _is_dear(posterior.model) else NUM_PARTICLES
+    annealed = anneal(rng, posterior, number) if posterior.dim <= MOST_DIM else None
     if annealed is None:
         return None, wide
     warm = np.concatenate(annealed.path[:-1])
@@ -105,13 +120,15 @@ def spread(rng: Rng, posterior: Posterior) -> tuple[Annealed | None, Array]:
     return annealed, np.concatenate([annealed.particles, warm, wide])
 
 
-def spread_sample(rng: Rng, sampled: Sampled) -> tuple[Posterior, bool, Annealed | None, Array]:
+def spread_sample(
+    rng: Rng, sampled: Sampled, given: Indices | None = None
+) -> tuple[Posterior, bool, Annealed | None, Array]:
     """A subsample, whether it has all rows, and the same of its posterior."""
     for number in (SUBSAMPLE_ROWS, LARGER * SUBSAMPLE_ROWS):
         sample, everything = sampled.posterior(number)
-        annealed, starts = spread(rng, sample)
+        annealed, starts = spread(rng, sample, given)
         # Rows that nearly cancel may leave few of them without a distribution, and all with one.
-        if annealed is not None or everything:
+        if annealed is not None or everything or given is not None:
             break
     return sample, everything, annealed, starts
 

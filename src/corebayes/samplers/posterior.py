@@ -36,6 +36,12 @@ class Posterior:
         return Posterior(self.model, self.rows.take(slice(0, 0)), np.empty(0))
 
     @property
+    def num_potentials(self) -> int:
+        """What a value costs, in potentials of single rows: those of groups are integrals."""
+        each: int = getattr(self.model, "potentials_each", 1)
+        return max(1, self.weights.size) * each
+
+    @property
     def log_base(self) -> float:
         """What `log_density` leaves out because no θ changes it: Σ_i w_i (log p(x_i | θ) − f_i)."""
         return float(self.weights @ self.model.log_base(self.rows))

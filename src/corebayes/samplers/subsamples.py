@@ -52,7 +52,7 @@ class Sampled:
         fit = Laplace().try_fit(subsample(rng, model, rows)[0], prior.mean)
         if fit is None:
             return cls(rng, model, rows, prior.mean, None)
-        return cls(rng, model, rows, fit.mean, _on_the_way(rng, prior, fit))
+        return cls(rng, model, rows, fit.mean, on_the_way(rng, prior, fit))
 
     def posterior(self, number: int) -> tuple[Posterior, bool]:
         """Of so many rows, and whether they are all there are."""
@@ -87,7 +87,7 @@ class Sampled:
         return np.unique(numbers[best][np.take_along_axis(said, best, axis=0) > 0.0])
 
 
-def _on_the_way(rng: Rng, prior: Gaussian, fit: Gaussian) -> Array:
+def on_the_way(rng: Rng, prior: Gaussian, fit: Gaussian) -> Array:
     """Draws of Gaussians ∝ prior^{1−β} fit^β, log β uniform; (NUM_WARM, d)."""
     start, end = (np.linalg.inv(one.factor @ one.factor.T) for one in (prior, fit))
     beta = np.power(10.0, rng.uniform(-HOTTEST, 0.0, size=(NUM_WARM, 1)))
