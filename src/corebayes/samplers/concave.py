@@ -30,9 +30,9 @@ from corebayes.deadline import check_time
 from corebayes.models.touching import LocalModel, is_touching
 from corebayes.rows import Rows
 from corebayes.samplers.laplace import prior_fit
-from corebayes.samplers.newton import newton
 from corebayes.samplers.parts import Part
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.spikes import climbed_in
 from corebayes.scan.passes import rows_of_width
 from corebayes.types import Array, Block, Gaussian, Indices, Model
 
@@ -49,8 +49,8 @@ FIRST_ROWS = 500
 ROUND_OFF, NOTHING = 1e-9, 1e-3
 # The share of rows and places at which there must be numbers.
 LEAST_SEEN = 0.5
-# How far Newton's method goes to a top, in squared deviations.
-SETTLED, MOST_STEPS = 1e-4, 60
+# Steps of Newton's method to a top.
+MOST_STEPS = 60
 
 
 def concave_given(rng: Generator, model: Model, rows: Rows, fit: Gaussian) -> Indices | None:
@@ -94,13 +94,9 @@ def ridge_starts(rng: Generator, posterior: Posterior, given: Indices) -> Array:
         check_time()
         start = at.copy()
         start[given] = psi
-        top = _top(posterior, start, free)
-        if top is not None:
-            tops.append(top)
-            # The next is near: values come in order.
-            at = top
-    if not tops:
-        return prior.mean[None]
+        # The next is near: values come in order.
+        at = climbed_in(posterior, start, free, MOST_STEPS)
+        tops.append(at)
     found = np.array(tops)
     with np.errstate(all="ignore"):
         heights = posterior.finite_log_density(found)
@@ -131,32 +127,6 @@ def _values(rng: Generator, prior: Gaussian, given: Indices) -> Array:
     for column in range(1, given.size):
         middles[:, column] = rng.permutation(middles[:, column])
     return middles if given.size else np.empty((1, 0))
-
-
-def _top(posterior: Posterior, start: Array, free: Indices) -> Array | None:
-    """The top of the log density in the free parameters, the others as at the start."""
-
-    def written(part: Array) -> Array:
-        theta = start.copy()
-        theta[free] = part
-        return theta
-
-    def slopes(part: Array) -> tuple[Array, Array]:
-        gradient, hessian = posterior.gradient_and_hessian(written(part))
-        return gradient[free], hessian[np.ix_(free, free)]
-
-    try:
-        with np.errstate(all="ignore"):
-            fit = newton(
-                start[free],
-                slopes,
-                lambda part: posterior.value(written(part)),
-                tolerance=SETTLED,
-                max_steps=MOST_STEPS,
-            )
-    except (FloatingPointError, np.linalg.LinAlgError):
-        return None
-    return written(fit.mean) if np.all(np.isfinite(fit.mean)) else None
 
 
 def _places(

@@ -151,7 +151,9 @@ def _leads(posterior: Posterior, start: Array, number: int) -> Array:
         held = weights * min(1.0, HELD_BACK * weights[row] / others)
         held[row] = weights[row]
         alone = Posterior(posterior.model, posterior.rows, held)
-        places.append(_climbed(alone, start, np.arange(posterior.dim, dtype=np.int64), LEAD_STEPS))
+        places.append(
+            climbed_in(alone, start, np.arange(posterior.dim, dtype=np.int64), LEAD_STEPS)
+        )
     return np.array(places).reshape(-1, posterior.dim)
 
 
@@ -218,7 +220,7 @@ def _lost_digits(
     return bool(np.any(expected < np.log(DIGITS * np.maximum(np.abs(stations[-1]).max(), 1e-300))))
 
 
-def _climbed(posterior: Posterior, start: Array, free: Indices, max_steps: int) -> Array:
+def climbed_in(posterior: Posterior, start: Array, free: Indices, max_steps: int) -> Array:
     """Where Newton's method leads with some parameters free, also where it ends at no mode."""
     at = start.copy()
     if free.size == 0:
@@ -253,7 +255,7 @@ def _highest(
 ) -> tuple[Array, float]:
     """From the best of some starts after Newton's method to the best of places along the axes,
     again and again; steps are of all sizes, as a row may be met only to the last digit."""
-    climbed: Array = np.array([_climbed(posterior, start, free, HELD_STEPS) for start in starts])
+    climbed: Array = np.array([climbed_in(posterior, start, free, HELD_STEPS) for start in starts])
     moves = _moves(scales)[:, free].reshape(-1, scales.size)
     with np.errstate(all="ignore"):
         heights = posterior.finite_log_density(climbed)
