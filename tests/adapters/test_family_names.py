@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas
 import pytest
@@ -107,3 +109,20 @@ def test_nobodys_name_is_refused():
     with pytest.raises(ValueError, match=r"no family 'gama'; did you mean 'gamma'\? There are"):
         cb.from_formula("share ~ x", frame(), family="gama")
     assert not {*FAMILIES} & {*ALIASES}
+
+
+def test_words_of_an_ordinal_target_have_an_order_or_a_warning():
+    words = ["too little", "about right", "too much"]
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"x": rng.normal(size=60), "y": rng.choice(words, 60)})
+    ordered = frame.assign(y=pandas.Categorical(frame["y"], categories=words, ordered=True))
+    letters = frame.assign(y=pandas.Categorical(frame["y"].str[-1], list("ehtx"), ordered=True))
+    with pytest.warns(UserWarning, match="alphabet, about right < too little < too much: write"):
+        cb.from_formula("y ~ x", frame, family="ordinal")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cb.from_formula("y ~ x", frame, family="categorical")
+        cb.from_formula("y ~ x", letters, family="ordinal")
+        for left, rows in ((f"C(y, levels={words})", frame), ("y", ordered)):
+            model, _ = cb.from_formula(f"{left} ~ x", rows, family="ordinal")
+            assert model.family.category_names == tuple(words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -212,3 +213,22 @@ def test_a_name_unlike_all_others_suggests_none():
     frame = pandas.DataFrame({"income": X[:, 0], "y": y})
     with pytest.raises(ValueError, match="'nope', which is no parameter; the parameters are"):
         cb.LinearRegression(prior={"nope": cb.Normal()}).bind(open_rows(frame, target="y"))
+
+
+def test_a_cutpoint_does_not_depend_on_where_a_column_has_its_zero():
+    """Under N(0, 5²) a year's coefficient was .03 where it is .1: its cutpoints are at 200."""
+    rng = np.random.default_rng(12)
+    year = rng.integers(1990, 2021, 400).astype(float)
+    level = np.digitize(0.1 * (year - 2005.0) + rng.logistic(size=400), [-1.0, 0.5, 2.0])
+    found = []
+    for zero in (0.0, 2005.0):
+        frame = pd.DataFrame({"year": year - zero, "y": level})
+        model, rows = cb.from_formula("y ~ year", frame, family="ordinal")
+        model = model.bind(rows)
+        posterior = cb.Posterior(model, rows.take(np.arange(400)), np.ones(400))
+        fit = cb.Laplace().fit(posterior)
+        found.append((fit.mean[0], np.linalg.norm(fit.factor[0])))
+    (raw, sd), (centred, _) = found
+    assert abs(raw - centred) < 0.2 * sd and raw > 0.07
+    priors = {name: prior for name, prior, _ in model.priors()}
+    assert priors["cutpoint_1"] == "Normal(0, 5)"

@@ -17,7 +17,10 @@ import numpy as np
 
 from corebayes.adapters.family_names import family_named
 from corebayes.arguments import check_choices
+from corebayes.data import frames
+from corebayes.data.warn import warn
 from corebayes.formula.beside import ROLES, with_beside
+from corebayes.formula.columns import read
 from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, in_units
 from corebayes.formula.stored import design_from_data
@@ -102,6 +105,8 @@ def from_formula(
     asked: Any = {"missing": missing, "memory": memory, "duplicates": duplicates}
     rows = design_rows(formula, frame, counts=counts, **asked)
     # Defaults that are on the scale of the rows do not depend on who they are of.
+    if model.has_cutpoints:
+        _warn_of_alphabet(design_from_data(rows.design), frame)
     model = mixed(model, rows, group_sd=group_sd, learned=learned)
     return model, rows if unit is None else in_units(rows, frame, unit)
 
@@ -172,6 +177,22 @@ def _with_columns(family: Family, design: Design) -> Family:
         numbers = tuple(float(number) for number in range(len(levels)))
         family = replace(family, categories=numbers, category_names=tuple(map(str, levels)))
     return replace(family, **design.beside_names) if design.beside else family
+
+
+def _warn_of_alphabet(design: Design, frame: Any) -> None:
+    """Words without an order are sorted, and agree < disagree < neutral is no scale."""
+    name, levels = design.target_name, design.target_levels
+    if levels is None or "levels" in design.formula.partition("~")[0]:
+        return
+    if not all(isinstance(level, str) for level in levels) or list(levels) != sorted(levels):
+        return
+    if frames.as_frame(frame) is not None and getattr(read(frame, [name])[name], "ordered", False):
+        return
+    warn(
+        f"the levels of {name!r} are taken in the order of the alphabet, {' < '.join(levels)}: "
+        f'write C({name}, levels=["…", …]) ~ … with the order that is meant, or give an ordered '
+        "categorical",
+    )
 
 
 def _check_levels(family: Family, design: Design) -> None:

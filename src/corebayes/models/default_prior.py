@@ -9,12 +9,14 @@ and s = 1 otherwise,
 
 to three digits, so that what is printed is what is used. A column of one value other than zero is
 the intercept, in a formula or made by hand; a second one and columns of zeros, which have no scale,
-count as if sd(x) were their size, or one.
+count as if sd(x) were their size, or one. The first cutpoint of an ordinal regression is
+c = c₀ + x̄ᵀβ, c₀ ~ N(0, 5²) at the means of all columns: its prior is as wide as that makes it.
 """
 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +27,7 @@ import numpy as np
 from corebayes.models.horseshoe import Horseshoe, Shrunk
 from corebayes.models.moments import ColumnMoments
 from corebayes.models.prior import Normal
-from corebayes.models.scale_prior import ScalePrior
+from corebayes.models.scale_prior import OnLine, ScalePrior
 from corebayes.models.stated_prior import DEFAULT, GIVEN, Stated, StatedPriors
 
 # Deviations of the target, or units of η, for a deviation of the column.
@@ -133,6 +135,16 @@ def in_units(prior: ScalePrior, family: Scaled, moments: ColumnMoments) -> Scale
     """A default prior of a scale, in the units of the target."""
     scale = rounded(min(max(_unit(family, moments), SMALLEST), LARGEST))
     return replace(cast(Any, prior), scale=cast(Any, prior).scale * scale)
+
+
+def at_any_zero(prior: OnLine, moments: ColumnMoments) -> OnLine:
+    """The default prior of a cutpoint, wherever the zeros of the columns are: c₀ + x̄ᵀβ, and what
+    the offset is on average. N(0, 5²) as it is would keep a year's coefficient near zero."""
+    *means, _, offset = moments.mean.tolist()
+    sizes = moments.deviations[:-2].tolist()
+    far = [mean / size for mean, size in zip(means, sizes, strict=True) if size > 0.0]
+    sd = min(math.hypot(prior.sd, *(WIDTH * one for one in far)), LARGEST)
+    return OnLine(rounded(prior.mean + offset), rounded(sd))
 
 
 def _width(unit: float, size: float) -> float:

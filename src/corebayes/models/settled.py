@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from corebayes.models.default_prior import by_name, in_units, stated_priors
+from corebayes.models.default_prior import at_any_zero, by_name, in_units, stated_priors
 from corebayes.models.given_prior import Given
 from corebayes.models.learned_prior import given_learned, learned_priors
 from corebayes.models.mixed_design import BoundMixed, Learned, MixedDesign
 from corebayes.models.moments import ColumnMoments
 from corebayes.models.prior import GaussianPrior, Normal
-from corebayes.models.scale_prior import scale_prior_from_config
+from corebayes.models.scale_prior import OnLine, scale_prior_from_config
 from corebayes.models.stated_prior import DEFAULT, GIVEN, PartialGaussian, StatedPriors
 
 
@@ -61,6 +61,8 @@ def _learned(
             result.append(before[name])
         else:
             own = in_units(prior, family, moments) if name in units else prior
+            if isinstance(own, OnLine):
+                own = at_any_zero(own, moments)
             result.append(Learned(name, own, DEFAULT))
     return tuple(result)
 
