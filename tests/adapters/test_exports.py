@@ -116,7 +116,7 @@ def test_regressions_go_to_numpyro(name):
 def test_numpyro_models_say_when_they_are_run_in_float32(coreset):
     ours = coreset("hierarchical" if coreset is numpyro_coreset else "linear")
     exported = to_numpyro(ours)
-    at = ours.model.split(np.zeros(ours.model.dim)) if coreset is numpyro_coreset else NOWHERE
+    at = ours.model.split(np.ones(ours.model.dim)) if coreset is numpyro_coreset else NOWHERE
     with jax.enable_x64(True):
         traced_at(exported, at)
     with pytest.warns(UserWarning, match=r"add up to 13 .*numpyro.enable_x64\(\)"):
