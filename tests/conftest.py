@@ -41,3 +41,8 @@ def pytest_configure():
 def pytest_collection_finish():
     gc.freeze()
     gc.enable()
+
+
+def pytest_unconfigure():
+    # JAX counts what nobody takes away at the end as lost.
+    gc.unfreeze()
