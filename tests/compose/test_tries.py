@@ -1,4 +1,4 @@
-"""A coreset of few rows is chosen several times from its reserve, and the closest is taken."""
+"""A coreset of few rows is chosen again from its reserve by exchanges, and the closest is taken."""
 
 import numpy as np
 import pytest
@@ -39,13 +39,14 @@ def test_the_closest_to_the_reserve_is_taken(monkeypatch, model):
         nights = [(X, np.floor(y)) for X, y in nights]
     first = cb.update(cb.build(model, nights[0], size=9, seed=0), nights[1], seed=0)
     grown = cb.update(first, nights[2], seed=0)
-    monkeypatch.setattr(tries, "SHARES", ())
+    monkeypatch.setattr(tries, "ROUNDS", 0)
     once = cb.update(first, nights[2], seed=0)
     merged = cb.merge([first, cb.build(model, nights[2], size=9, seed=0)], reserve=0)
     assert np.array_equal(grown.reserve.indices, once.reserve.indices)
     near, far = (tries.distance(one.model, one.points, one.reserve) for one in (grown, once))
-    assert near < far and grown.size <= 9 and merged.reserve is None
-    assert grown.trace[-1]["kl"] == pytest.approx(near)
+    # A greedy path of nine rows for fifteen quadratics ends several times as far away.
+    assert near < 0.5 * far and grown.size <= 9 and merged.reserve is None
+    assert grown.trace[-1]["kl"] == pytest.approx(near, rel=0.01)
     for place, (source, number) in enumerate(grown.origins):
         rows, _ = nights[int(source.removeprefix("source-"))]
         assert np.array_equal(rows[number], grown.rows.fields["X"][place])

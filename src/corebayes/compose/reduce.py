@@ -24,7 +24,15 @@ from typing import Any
 import numpy as np
 
 from corebayes.build.around import FINE, around_pilot, check_columns
-from corebayes.build.missed import SeenTotal, is_plain, missed_by, posterior_fit, wide_space, widely
+from corebayes.build.missed import (
+    SeenTotal,
+    is_plain,
+    missed_by,
+    posterior_fit,
+    put_right,
+    wide_space,
+    widely,
+)
 from corebayes.build.reserve import MOST_RESERVE, in_one_go
 from corebayes.build.rest import rest_of
 from corebayes.build.run import Run
@@ -44,6 +52,7 @@ from corebayes.compose.tries import closest
 from corebayes.compose.union import Union, checked
 from corebayes.constructions import AnnealedSparseVI, Construction, default_construction
 from corebayes.coreset import Coreset
+from corebayes.coreset.missed import Missed
 from corebayes.coreset.sources import stored_sources
 from corebayes.data.joined import joined_fingerprint
 from corebayes.data.warn import warn
@@ -67,7 +76,8 @@ def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress
     if is_plain(union.model):
         union = union.seen_from(posterior_fit(union.model, _joined(union, fresh)))
     problem = union.problem(**asked.rows)
-    pilot, reserve, missed = _joined(union, fresh), None, None
+    known = _joined(union, fresh)
+    pilot, reserve, missed = known, None, None
     if asked.reserve > (asked.size or 0):
         wide = _seen_widely(union, new, asked, limit, pilot)
         if union.new is None and pilot.size <= asked.reserve:
@@ -83,11 +93,23 @@ def reduce_union(union: Union, asked: Reduction, limit: TimeLimit, bar: Progress
     if reserve is not None and reserve.size <= built.size:
         # No finer than what was asked for.
         reserve = missed = None
-    # Of a merge nothing but stand-ins is known, kept or not.
-    known = pilot if union.new is None else reserve
+    if union.new is not None:
+        known = _as_all_rows(union.model, reserve, missed)
     if known is not None:
-        built = closest(union, asked, limit, built, known)
+        built = closest(union.model, asked, limit, built, known)
     return replace(_composed(union, asked, built, reserve, problem), missed=missed)
+
+
+def _as_all_rows(
+    model: Model, reserve: WeightedPoints | None, missed: Missed | None
+) -> WeightedPoints | None:
+    """The reserve at weights that are for the posterior as it is: its own are for where that may
+    go to, and miss more here than a coreset may. Of a merge, which reads no rows, all stand-ins
+    are at hand instead."""
+    if reserve is None or missed is None or not is_plain(model):
+        return reserve
+    there = posterior_fit(model, reserve)
+    return reserve if there is None else put_right(model, reserve, missed, there)
 
 
 def _num_kept(union: Union, asked: Reduction, problem: Problem) -> int:

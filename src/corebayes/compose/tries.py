@@ -1,9 +1,11 @@
-"""A coreset chosen again and again from its reserve, of which the closest is taken.
+"""A coreset chosen again from its reserve, by exchanges, and taken if it is closer.
 
 Greedy choices of few rows end where their first steps led them: coresets of the same size differ
 in KL by a factor of ten from one set of candidates to the next, and most where they have fewer rows
-than quadratics. Of all rows another try is another build. But a reserve stands for all rows, with
-next to no error beside that of a coreset, and has few rows: to choose from it, and to measure
+than quadratics; and the few rows of a reserve leave a greedy path little to choose from. But they
+also make a search affordable that all rows do not: with all inner products at hand rows are
+exchanged until none makes the rest smaller, from many starts (`weights/exchange.py`). A reserve
+stands for all rows, with next to no error beside that of a coreset, and to measure
 
     KL(π_w ‖ π_v) = log E_w e^r − E_w r,    r = Σ_i v_i f_i − Σ_j w_j f_j    (reserve v, coreset w)
 
@@ -17,47 +19,62 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.build.run import Run
-from corebayes.build.tolerance import Tolerance
+from corebayes.build.missed import posterior_fit
 from corebayes.compose.asked import Reduction
-from corebayes.compose.union import Union
 from corebayes.constructions import default_construction
 from corebayes.coreset import Coreset
 from corebayes.deadline import OutOfTimeError, TimeLimit
+from corebayes.models.glm import GLM
 from corebayes.models.structure import is_structured
 from corebayes.samplers.kl import kl_measured
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.default import SKEWED_DIM
-from corebayes.types import Array, Model, WeightedPoints
+from corebayes.tangent.geometry import element_of
+from corebayes.tangent.hermite import Hermite
+from corebayes.tangent.monte_carlo import MonteCarloSpace
+from corebayes.types import Array, Gaussian, Model, Rng, TangentSpace, WeightedPoints
+from corebayes.weights.exchange import GivenProducts, searched
 
-# The share of the reserve that each try may choose from; with more they are too much alike, with
-# less there is too little to choose from.
-SHARES = (1.0, 0.75, 0.75, 0.75)
+# Rows to choose from at the most, beside the coreset's own.
+MOST_CANDIDATES = 2000
+# Searches from the reserve's posterior first, then from that of the coreset found.
+ROUNDS = 2
+# Starts of each, and flops: a second or so at the most.
+STARTS, MOST_FLOPS = 50, 2e9
+# Of polynomials, whose inner products cost as much to any degree; else draws for each candidate.
+ORDER, DRAWS_A_ROW, LEAST_DRAWS = 4, 4, 1000
+NUM_DRAWS = 400
 # Nats below which no certificate sees a difference.
 CLOSE_ENOUGH = 1e-8
 
 
 def closest(
-    union: Union, asked: Reduction, limit: TimeLimit, built: Coreset, reserve: WeightedPoints
+    model: Model, asked: Reduction, limit: TimeLimit, built: Coreset, reserve: WeightedPoints
 ) -> Coreset:
-    """The coreset, or one of the tries if that is closer to the reserve. Cost: of each try a build
-    from the reserve's rows."""
-    if not _may_try(union.model, asked, built):
+    """The coreset, or what a search finds if that is closer to the reserve. Cost: R² inner products
+    and exchanges of M²·R flops; no pass."""
+    if not _may_try(model, asked, built):
         return built
-    best, kl = built.points, distance(union.model, built.points, reserve)
-    for number, share in enumerate(SHARES):
+    best, kl = built.points, distance(model, built.points, reserve)
+    pool = _pool(built.points, reserve, np.random.default_rng(asked.seed))
+    for number in range(ROUNDS):
         if kl <= CLOSE_ENOUGH or limit.is_over():
             break
-        try:
-            found = _tried(union, asked, limit, reserve, share, number)
-        except OutOfTimeError:
+        at = posterior_fit(model, reserve if number == 0 else best)
+        if at is None:
             break
-        if found is None:
-            continue
-        another = distance(union.model, found, reserve)
-        if another < kl:
-            best, kl = found, another
+        rng = np.random.default_rng([asked.seed, number])
+        try:
+            space = _space(model, at, pool.size, rng)
+            goal = element_of(space, reserve)
+            found = _searched(space, goal, pool, best, asked.size or best.size, rng)
+        except (OutOfTimeError, np.linalg.LinAlgError):
+            break
+        another = distance(model, found, reserve)
+        if not another < kl:
+            break
+        best, kl = found, another
     if best is built.points:
         return built
     order = np.argsort(best.indices)
@@ -77,32 +94,37 @@ def _may_try(model: Model, asked: Reduction, built: Coreset) -> bool:
     return usual and not (grouped or learned or interrupted) and model.dim <= SKEWED_DIM
 
 
-def _tried(
-    union: Union,
-    asked: Reduction,
-    limit: TimeLimit,
-    reserve: WeightedPoints,
-    share: float,
-    number: int,
-) -> WeightedPoints | None:
-    """One build from the reserve; None where it could not be."""
-    method: Any = asked.method
-    if share < 1.0:
-        method = replace(method, pool_rows=max(int(share * reserve.size), 1))
-    problem = union.stood_for(reserve)
-    rng = np.random.default_rng([asked.seed, number])
-    run = Run(problem, method, asked.seed, rng, limit, "")
-    start = reserve._replace(indices=np.arange(reserve.size)) if method.can_start else None
-    try:
-        run.init(asked.size, start)
-        reason = run.until(Tolerance(None), lambda *_: None)
-    except (ValueError, np.linalg.LinAlgError):
-        # A pool of fewer rows than a model needs; the coreset itself is there.
-        return None
-    found = run.points
-    if reason == "interrupted" or found.size > (asked.size or 0) or found.indices.min() < 0:
-        return None
-    return reserve.take(found.indices).at(found.weights)
+def _pool(points: WeightedPoints, reserve: WeightedPoints, rng: Rng) -> WeightedPoints:
+    """Rows to choose from: those of the points and of the reserve, of very many some at random."""
+    others = np.flatnonzero(~np.isin(reserve.indices, points.indices))
+    if others.size > MOST_CANDIDATES:
+        others = np.sort(rng.permutation(others)[:MOST_CANDIDATES])
+    return points.append(reserve.take(others))
+
+
+def _searched(
+    space: TangentSpace,
+    goal: Array,
+    pool: WeightedPoints,
+    best: WeightedPoints,
+    size: int,
+    rng: Rng,
+) -> WeightedPoints:
+    """`size` of the pool whose sum is near the goal, from those that are the best so far."""
+    vectors = space.embed(pool.rows)
+    candidates, lengths = GivenProducts.of(
+        space.gram(vectors), space.project(vectors, goal), float(goal @ goal)
+    )
+    start = candidates.solved(np.flatnonzero(np.isin(pool.indices, best.indices)))
+    found = searched(candidates, start, size, rng, starts=STARTS, most_flops=MOST_FLOPS)
+    return pool.take(found.taken).at(found.weights / lengths[found.taken])
+
+
+def _space(model: Model, at: Gaussian, num_rows: int, rng: Rng) -> TangentSpace:
+    if isinstance(model, GLM):
+        return Hermite(order=ORDER).at(model, at)
+    draws = at.draw_matched(rng, max(LEAST_DRAWS, DRAWS_A_ROW * num_rows))
+    return MonteCarloSpace(model, draws, at.mean)
 
 
 def distance(model: Model, points: WeightedPoints, others: WeightedPoints) -> float:

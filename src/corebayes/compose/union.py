@@ -85,10 +85,6 @@ class Union:
             tables.append(self.new.table)
         return Problem(self.model, open_rows(join(tables), **options).check())
 
-    def stood_for(self, points: WeightedPoints) -> Problem:
-        """These points alone, each counted as often as its weight says."""
-        return Problem(self.model, open_rows(self._table(points)).check())
-
     def _table(self, points: WeightedPoints) -> Any:
         first = self.coresets[0].provenance
         return ArrayData(
