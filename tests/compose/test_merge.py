@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas
 import pytest
 
 import corebayes as cb
@@ -143,6 +144,16 @@ def test_what_differs_is_named(parts):
         cb.merge(parts[0])
     with pytest.raises(ValueError, match="at least two"):
         cb.merge(parts[:1])
+
+
+def test_the_target_of_tables_is_a_column_too():
+    frames = [pandas.DataFrame({"a": X[:, 0], "y": y, "z": y}) for X, y in SITES[:2]]
+    first, second = (
+        cb.build(MODEL, frame, target=target, features=["a"], size=3)
+        for frame, target in zip(frames, ("y", "z"), strict=True)
+    )
+    with pytest.raises(ValueError, match="the target is 'y' in one and 'z' in the other"):
+        cb.merge([first, second])
 
 
 def test_functions_count_by_their_values():

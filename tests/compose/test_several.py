@@ -100,6 +100,8 @@ def test_refit_says_whether_it_stands():
         cb.refit(coreset, features=[0, 7])
     with pytest.raises(ValueError, match="leave_out: the rows have no field 'fold'"):
         cb.refit(coreset, leave_out={"fold": 1})
+    with pytest.raises(TypeError, match=r"model must be one such as .*, got 'logistic'"):
+        cb.refit(coreset, "logistic")
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,8 @@ def test_steps_add_up_where_the_rows_are_gone():
     found = cb.certify(coreset, nights[0])
     with pytest.raises(ValueError, match="no reserve that a second certificate"):
         cb.with_certificate(coreset, found, found)
+    with pytest.raises(TypeError, match="a certificate is needed, as certify gives it, got 'x'"):
+        cb.with_certificate(coreset, "x")
     unknown = cb.certify(cb.update(coreset, nights[1], certify=True))
     assert not unknown.certified and "number 1 has no certified error" in unknown.verdict
     coreset = cb.with_certificate(coreset, found)

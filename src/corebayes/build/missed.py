@@ -60,9 +60,11 @@ def is_plain(model: Model) -> TypeGuard[GLM]:
     return isinstance(model, GLM) and not is_conjugate(model)
 
 
-def posterior_fit(model: Model, points: WeightedPoints) -> Gaussian | None:
+def posterior_fit(
+    model: Model, points: WeightedPoints, start: Array | None = None
+) -> Gaussian | None:
     """Where the posterior of the points lies. Cost: a fit of M·d² flops."""
-    return Laplace().try_fit(Posterior(model, points.rows, points.weights))
+    return Laplace().try_fit(Posterior(model, points.rows, points.weights), start)
 
 
 def wide_space(

@@ -24,7 +24,12 @@ from corebayes.build.missed import CHEAP, SeenTotal, is_plain, missed_by, seen_w
 from corebayes.build.rest import Rest
 from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
-from corebayes.build.wide_draws import is_cheap_at_draws, is_seen_at_draws, seen_at_draws
+from corebayes.build.wide_draws import (
+    is_cheap_at_draws,
+    is_seen_at_draws,
+    kept_width,
+    seen_at_draws,
+)
 from corebayes.constructions import AnnealedSparseVI
 from corebayes.constructions.annealed.look import Look
 from corebayes.coreset import Coreset
@@ -126,7 +131,8 @@ def with_reserve(
         "passes": run.problem.rows_scanned / data.num_rows,
         "seconds": time.perf_counter() - run.limit.began,
     }
-    coreset = replace(coreset, provenance={**coreset.provenance, **spent})
+    told = {**coreset.provenance, **spent, **kept_width(problem.model, size)}
+    coreset = replace(coreset, provenance=told)
     if points is None or points.size <= coreset.size:
         return coreset
     return replace(coreset, reserve=points.take(np.argsort(points.indices)), missed=missed)

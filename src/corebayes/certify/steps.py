@@ -106,8 +106,10 @@ def with_certificate(
     `with_certificate(coreset, certify(coreset, rows), certify(coreset.finest, rows))`. A reserve
     that nobody certified is left out: a sum has only what was measured.
     """
-    for one in (certificate, reserve):
-        if one is not None and one.reverse_kl is None:
+    for one in (certificate, *([] if reserve is None else [reserve])):
+        if not isinstance(one, Certificate):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"a certificate is needed, as certify gives it, got {one!r:.60}")
+        if one.reverse_kl is None:
             raise ValueError(f"the certificate has no distance to note: {one.verdict}")
     if coreset.reserve is None and reserve is not None:
         raise ValueError("the coreset has no reserve that a second certificate could be of")

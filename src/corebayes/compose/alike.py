@@ -28,6 +28,7 @@ def check_alike(coresets: Sequence[Coreset], labels: Sequence[str]) -> None:
     for label, other in zip(labels[1:], coresets[1:], strict=True):
         difference = (
             table_difference(ColumnsOf(first), ColumnsOf(other))
+            or _target_difference(first, other)
             or model_difference(first.model, other.model, first.rows.take(slice(0, 5)))
             or _coding_difference(first, other)
         )
@@ -43,6 +44,17 @@ def check_new_rows(coreset: Coreset, rows: Rows) -> None:
             f"the new rows do not go with the coreset: {difference}; name the same target and "
             "features, in the same order"
         )
+
+
+def _target_difference(first: Coreset, second: Coreset) -> str | None:
+    """Arrays have no names; of tables that have, two targets may be two different questions."""
+    pairs = [
+        (c.provenance.get("column_names"), c.provenance.get("target_name")) for c in (first, second)
+    ]
+    (columns, ours), (others, theirs) = pairs
+    if not (columns and others and ours and theirs) or ours == theirs:
+        return None
+    return f"the target is {ours!r} in one and {theirs!r} in the other"
 
 
 def model_difference(first: Model, second: Model, rows: Block) -> str | None:

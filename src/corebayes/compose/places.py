@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from corebayes.build.missed import posterior_fit
-from corebayes.build.wide_draws import WIDTH, is_seen_at_draws
+from corebayes.build.wide_draws import KEPT_WIDTH, WIDTHS, is_seen_at_draws
 from corebayes.certify.steps import PLACES
 from corebayes.coreset import Coreset
 from corebayes.models.structure import is_hierarchical, is_structured
@@ -58,9 +58,10 @@ class Away(NamedTuple):
     """The places, for the provenance."""
 
 
-def how_far(before: Sequence[Coreset], after: Coreset) -> Away:
-    """From every place that the coresets before have, to the posterior of what came of them."""
-    there = place_of(after, after.points)
+def how_far(before: Sequence[Coreset], after: Coreset, points: WeightedPoints) -> Away:
+    """From every place that the coresets before have, to the posterior of the `points` that came of
+    them: the more of them the better, as few rows may have modes of their own."""
+    there = place_of(after, points)
     places = [place for coreset in before for place in _places_of(coreset)]
     if there is None or any(
         place is None or place.mean.size != there.mean.size for place in places
@@ -139,4 +140,7 @@ def _own_place(coreset: Coreset) -> Gaussian | None:
     place = place_of(coreset, coreset.finest.points)
     if place is None or coreset.reserve is None or not is_seen_at_draws(coreset.model):
         return place
-    return place._replace(factor=WIDTH * place.factor)
+    # Files from before it was noted have the widest.
+    width = coreset.provenance.get(KEPT_WIDTH)
+    known = width if isinstance(width, float) and width in WIDTHS else WIDTHS[0]
+    return place._replace(factor=known * place.factor)

@@ -37,7 +37,7 @@ from corebayes.build.reserve import MOST_RESERVE, in_one_go
 from corebayes.build.rest import rest_of
 from corebayes.build.run import Run
 from corebayes.build.tolerance import Tolerance
-from corebayes.build.wide_draws import is_seen_at_draws, seen_at_draws
+from corebayes.build.wide_draws import is_seen_at_draws, kept_width, seen_at_draws
 from corebayes.certify.measure import measure
 from corebayes.certify.steps import (
     PLACES,
@@ -258,7 +258,7 @@ def _composed(
 ) -> Coreset:
     """The coreset with the numbers of its sources, and what led to it."""
     data, sources = problem.data, union.sources
-    away = how_far(union.coresets, built)
+    away = how_far(union.coresets, built, built.points if reserve is None else reserve)
     step = Step(
         kind="merge" if union.new is None else "update",
         names=[s.name for s in sources] if union.new is None else [sources[-1].name],
@@ -284,6 +284,7 @@ def _composed(
         **built.provenance,
         **({"left_out": left_out} if left_out else {}),
         **({PLACES: list(away.stored)} if away.stored else {}),
+        **({} if reserve is None else kept_width(union.model, _num_kept(union, asked, problem))),
         **data.meter.to_dict(),
         "passes": problem.rows_scanned / data.num_rows,
         "asked": {"size": asked.size, "tol": asked.tol, "reserve": asked.reserve},

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from corebayes.build.around import with_priors_of
+from corebayes.build.asked import check_model
 from corebayes.certify.certificate import Certificate
 from corebayes.certify.measure import certify, check_same_data, measure
 from corebayes.compose.alike import check_likelihood
@@ -93,6 +94,7 @@ def refit(
     """
     check_coreset(coreset)
     if model is not None:
+        check_model(model)
         check_likelihood(coreset, model)
     names = tuple(coreset.provenance.get("column_names") or ())
     shown = narrowing(coreset.rows, names, features, leave_out)

@@ -22,13 +22,16 @@ import numpy as np
 from corebayes.build.missed import posterior_fit
 from corebayes.compose.asked import Reduction
 from corebayes.constructions import default_construction
+from corebayes.constructions.annealed.stray import Between, modes_around
 from corebayes.coreset import Coreset
 from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.glm import GLM
 from corebayes.models.structure import is_structured
-from corebayes.samplers.kl import kl_measured
+from corebayes.models.touching import may_have_modes
 from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.mode_search import log_volume, shares_of_logs
 from corebayes.samplers.posterior import Posterior
+from corebayes.samplers.spikes import find_spike
 from corebayes.tangent.default import SKEWED_DIM
 from corebayes.tangent.geometry import element_of
 from corebayes.tangent.hermite import Hermite
@@ -38,8 +41,8 @@ from corebayes.weights.exchange import GivenProducts, searched
 
 # Rows to choose from at the most, beside the coreset's own.
 MOST_CANDIDATES = 2000
-# Searches from the reserve's posterior first, then from that of the coreset found.
-ROUNDS = 2
+# Searches: from the reserve's posterior first, then from that of the coreset found.
+ROUNDS = 3
 # Starts of each, and flops: a second or so at the most.
 STARTS, MOST_FLOPS = 50, 2e9
 # Of polynomials, whose inner products cost as much to any degree; else draws for each candidate.
@@ -56,31 +59,39 @@ def closest(
     and exchanges of M²·R flops; no pass."""
     if not _may_try(model, asked, built):
         return built
-    best, kl = built.points, distance(model, built.points, reserve)
+    best, kl = built.points, _judged(model, built.points, reserve)
     pool = _pool(built.points, reserve, np.random.default_rng(asked.seed))
     for number in range(ROUNDS):
         if kl <= CLOSE_ENOUGH or limit.is_over():
             break
+        rng = np.random.default_rng([asked.seed, number])
         at = posterior_fit(model, reserve if number == 0 else best)
         if at is None:
             break
-        rng = np.random.default_rng([asked.seed, number])
         try:
             space = _space(model, at, pool.size, rng)
             goal = element_of(space, reserve)
             found = _searched(space, goal, pool, best, asked.size or best.size, rng)
+            another = _judged(model, found, reserve)
         except (OutOfTimeError, np.linalg.LinAlgError):
             break
-        another = distance(model, found, reserve)
-        if not another < kl:
+        if another < kl:
+            best, kl = found, another
+        elif not np.isfinite(another):
+            # Rows that make a spike: others instead of half of them.
+            out = rng.permutation(found.indices)[: (found.size + 1) // 2]
+            pool = pool.take(np.flatnonzero(~np.isin(pool.indices, out)))
+        else:
             break
-        best, kl = found, another
     if best is built.points:
         return built
     order = np.argsort(best.indices)
     last: dict[str, Any] = {**built.trace[-1], "step": len(built.trace) + 1} if built.trace else {}
     told = {**last, "size": best.size, "kl": kl, "kl_se": None}
-    return replace(built, **best.take(order)._asdict(), trace=(*built.trace, told))
+    ended = f"no exchange of rows lowers KL further, from about {kl:.2g} nats"
+    reason = built.reason if limit.is_over() else ended
+    points = best.take(order)._asdict()
+    return replace(built, **points, reason=reason, trace=(*built.trace, told))
 
 
 def _may_try(model: Model, asked: Reduction, built: Coreset) -> bool:
@@ -137,4 +148,30 @@ def distance(model: Model, points: WeightedPoints, others: WeightedPoints) -> fl
     def heights(places: Array) -> Array:
         return model.sum_potentials(places, others.rows, others.weights)
 
-    return kl_measured(mine, fit, heights, unknown=np.inf).value
+def _judged(model: Model, points: WeightedPoints, others: WeightedPoints) -> float:
+    """The distance, and what modes add to it that only the points have; infinite beside a spike.
+
+    Cost, of models that may have such modes: a thousand particles on M rows."""
+    kl = distance(model, points, others)
+    if not np.isfinite(kl) or not may_have_modes(model):
+        return kl
+    mine = Posterior(model, points.rows, points.weights)
+    modes = modes_around(np.random.default_rng(0), mine, np.empty((0, model.dim))).modes
+    if not modes:
+        return kl
+    places = np.array([mode.fit.mean for mode in modes])
+    volumes = np.array([log_volume(mode.fit) for mode in modes])
+    with np.errstate(all="ignore"):
+        theirs = Posterior(model, others.rows, others.weights).log_density(places)
+        shares = Between(
+            places,
+            shares_of_logs(mine.log_density(places) + volumes),
+            shares_of_logs(theirs + volumes),
+        )
+    spike = find_spike(mine, modes, int(np.argmax(shares.full)))
+    return kl + max(shares.kl, 0.0) if spike is None else np.inf
+
+
+def _normalised(logs: Array) -> Array:
+    weights = np.exp(logs - logs.max())
+    return weights / weights.sum()

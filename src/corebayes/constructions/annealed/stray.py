@@ -50,7 +50,7 @@ from corebayes.samplers.resampling import MAX_PARETO_K
 from corebayes.samplers.spikes import find_spike
 from corebayes.samplers.tempering import Annealed
 from corebayes.scan.heights import log_posterior
-from corebayes.types import Array, WeightedPoints
+from corebayes.types import Array, Rng, WeightedPoints
 
 AnyState = TypeVar("AnyState")
 
@@ -120,7 +120,8 @@ def _settled(view: View, state: Settle, size: int, polisher: Polisher) -> tuple[
     best, least, seen, idle = state.answers[state.settled], np.inf, None, 0
     answer, several = best, False
     for _ in range(ROUNDS):
-        around = _around(view, answer.points)
+        posterior = Posterior(view.problem.model, answer.points.rows, answer.points.weights)
+        around = modes_around(view.rng, posterior, view.problem.watched)
         if not around.modes:
             return answer, None
         shares = _between(view, answer.points, around.modes)
@@ -211,15 +212,12 @@ def _again(view: View, state: Settle, answer: Look, size: int, polisher: Polishe
     return improved(view, view, best, best, size, polisher, scan=False)
 
 
-def _around(view: View, points: WeightedPoints) -> Around:
+def modes_around(rng: Rng, posterior: Posterior, watched: Array) -> Around:
     """Cost: a thousand particles on M rows, and some fits."""
-    model = view.problem.model
-    posterior = Posterior(model, points.rows, points.weights)
-    watched = view.problem.watched
-    annealed, starts = spread(view.rng, posterior)
+    annealed, starts = spread(rng, posterior)
     modes = modes_of_particles(posterior, watched, most=len(watched))
-    modes = modes_of_particles(posterior, starts, known=modes, most=most_fits(model))
-    modes = with_high_modes(posterior, all_places(view.rng, posterior, annealed), modes)
+    modes = modes_of_particles(posterior, starts, known=modes, most=most_fits(posterior.model))
+    modes = with_high_modes(posterior, all_places(rng, posterior, annealed), modes)
     if not modes:
         return Around([], annealed)
     kept = zip(modes, shares_of(modes), strict=True)
