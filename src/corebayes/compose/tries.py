@@ -48,8 +48,8 @@ STARTS, MOST_FLOPS = 50, 2e9
 # Of polynomials, whose inner products cost as much to any degree; else draws for each candidate.
 ORDER, DRAWS_A_ROW, LEAST_DRAWS = 4, 4, 1000
 NUM_DRAWS = 400
-# Nats below which no certificate sees a difference.
-CLOSE_ENOUGH = 1e-8
+# Nats below which no certificate sees a difference, and below which none are said.
+CLOSE_ENOUGH, SHOWN = 1e-8, 1e-7
 
 
 def closest(
@@ -88,7 +88,8 @@ def closest(
     order = np.argsort(best.indices)
     last: dict[str, Any] = {**built.trace[-1], "step": len(built.trace) + 1} if built.trace else {}
     told = {**last, "size": best.size, "kl": kl, "kl_se": None}
-    ended = f"no exchange of rows lowers KL further, from about {kl:.2g} nats"
+    ended = "no exchange of rows lowers KL further"
+    ended += f", from about {kl:.2g} nats" if kl > SHOWN else ""
     reason = built.reason if limit.is_over() else ended
     points = best.take(order)._asdict()
     return replace(built, **points, reason=reason, trace=(*built.trace, told))
