@@ -40,13 +40,13 @@ from corebayes.types import Array, Gaussian, Model, Rng, TangentSpace, WeightedP
 from corebayes.weights.exchange import GivenProducts, searched
 
 # Rows to choose from at the most, beside the coreset's own.
-MOST_CANDIDATES = 2000
+MOST_CANDIDATES = 1000
 # Searches: from the reserve's posterior first, then from that of the coreset found.
 ROUNDS = 3
 # Starts of each, and flops: a second or so at the most.
 STARTS, MOST_FLOPS = 50, 2e9
-# Of polynomials, whose inner products cost as much to any degree; else draws for each candidate.
-ORDER, DRAWS_A_ROW, LEAST_DRAWS = 4, 4, 1000
+# Of polynomials, whose inner products cost as much to any degree; else draws.
+ORDER, SPACE_DRAWS = 4, 2000
 NUM_DRAWS = 400
 # Nats below which no certificate sees a difference, and below which none are said.
 CLOSE_ENOUGH, SHOWN = 1e-8, 1e-7
@@ -69,7 +69,7 @@ def closest(
         if at is None:
             break
         try:
-            space = _space(model, at, pool.size, rng)
+            space = _space(model, at, rng)
             goal = element_of(space, reserve)
             found = _searched(space, goal, pool, best, asked.size or best.size, rng)
             another = _judged(model, found, reserve)
@@ -132,11 +132,10 @@ def _searched(
     return pool.take(found.taken).at(found.weights / lengths[found.taken])
 
 
-def _space(model: Model, at: Gaussian, num_rows: int, rng: Rng) -> TangentSpace:
+def _space(model: Model, at: Gaussian, rng: Rng) -> TangentSpace:
     if isinstance(model, GLM):
         return Hermite(order=ORDER).at(model, at)
-    draws = at.draw_matched(rng, max(LEAST_DRAWS, DRAWS_A_ROW * num_rows))
-    return MonteCarloSpace(model, draws, at.mean)
+    return MonteCarloSpace(model, at.draw_matched(rng, SPACE_DRAWS), at.mean)
 
 
 def distance(model: Model, points: WeightedPoints, others: WeightedPoints) -> float:
