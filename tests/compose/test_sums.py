@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corebayes as cb
@@ -19,6 +19,7 @@ def _gaussian(rng, dim, spread):
     return Gaussian(spread * rng.normal(size=dim), factor)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.floats(1e-4, 1.0), st.integers(3, 6))
 def test_no_chain_of_gaussians_is_longer(seed, dim, spread, number):
     rng = np.random.default_rng(seed)
