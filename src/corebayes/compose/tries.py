@@ -28,6 +28,7 @@ from corebayes.deadline import OutOfTimeError, TimeLimit
 from corebayes.models.glm import GLM
 from corebayes.models.structure import is_structured
 from corebayes.models.touching import may_have_modes
+from corebayes.samplers.kl import kl_measured
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.mode_search import log_volume, shares_of_logs
 from corebayes.samplers.posterior import Posterior
@@ -47,7 +48,6 @@ ROUNDS = 3
 STARTS, MOST_FLOPS = 50, 2e9
 # Of polynomials, whose inner products cost as much to any degree; else draws.
 ORDER, SPACE_DRAWS = 4, 2000
-NUM_DRAWS = 400
 # Nats below which no certificate sees a difference, and below which none are said.
 CLOSE_ENOUGH, SHOWN = 1e-8, 1e-7
 
@@ -148,6 +148,9 @@ def distance(model: Model, points: WeightedPoints, others: WeightedPoints) -> fl
     def heights(places: Array) -> Array:
         return model.sum_potentials(places, others.rows, others.weights)
 
+    return kl_measured(mine, fit, heights, unknown=np.inf).value
+
+
 def _judged(model: Model, points: WeightedPoints, others: WeightedPoints) -> float:
     """The distance, and what modes add to it that only the points have; infinite beside a spike.
 
@@ -170,8 +173,3 @@ def _judged(model: Model, points: WeightedPoints, others: WeightedPoints) -> flo
         )
     spike = find_spike(mine, modes, int(np.argmax(shares.full)))
     return kl + max(shares.kl, 0.0) if spike is None else np.inf
-
-
-def _normalised(logs: Array) -> Array:
-    weights = np.exp(logs - logs.max())
-    return weights / weights.sum()
