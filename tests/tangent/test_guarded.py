@@ -6,6 +6,7 @@ import pytest
 import corebayes as cb
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
+from corebayes.samplers.places import Places
 from corebayes.tangent import Guard, MonteCarlo, default_geometry
 from corebayes.tangent.geometry import random_points
 from corebayes.weights.pursuit import orthogonal_pursuit
@@ -79,3 +80,19 @@ def test_only_models_that_are_not_log_concave_are_guarded(problem):
     assert isinstance(default_geometry(problem), Guard)
     concave = cb.CustomModel(cauchy, wide_prior, 1, log_concave=True).bind(problem.data)
     assert not isinstance(default_geometry(Problem(concave, problem.data)), Guard)
+
+
+def test_many_parameters_are_looked_at_locally():
+    """Chains in every mode of a network would take minutes a look, and so would as many draws as
+    there are quadratics where fewer rows are asked for."""
+
+    def likelihood(draws, block):
+        return -np.log1p(np.square(block["x"][:, None] - draws.sum(axis=1)))
+
+    data = open_rows({"x": np.linspace(-1.0, 1.0, 50)})
+    for dim, chains, num_draws in ((20, 4, 4 * 230), (30, 1, 4 * 200)):
+        model = cb.CustomModel(likelihood, lambda draws: -np.square(draws).sum(axis=1), dim)
+        problem = Problem(model.bind(data), data)
+        problem.known_places = Places(np.empty((0, dim)))
+        inner = default_geometry(problem, 200, exact_draws=True).geometry
+        assert inner.sampler.otherwise.chains == chains and inner.num_draws == num_draws

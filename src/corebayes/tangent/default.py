@@ -12,6 +12,7 @@ from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.nuts import NUTS
+from corebayes.samplers.places import MOST_BUILT_DIM
 from corebayes.samplers.resampling import Resampling
 from corebayes.tangent.arrow.geometry import Arrow
 from corebayes.tangent.closed_form import ClosedForm
@@ -19,6 +20,7 @@ from corebayes.tangent.geometry import Geometry
 from corebayes.tangent.guarded import Guard
 from corebayes.tangent.hermite import MAX_ORDER, Hermite
 from corebayes.tangent.monte_carlo import MonteCarlo
+from corebayes.types import Model
 
 # Up to here a posterior may be visibly skewed, and a pass of degree 3 or more is cheap.
 SKEWED_ROWS, SKEWED_DIM = 20_000, 20
@@ -30,6 +32,10 @@ MAX_NUMBERS = 10_000
 OF_A_FIT = Laplace(tolerance=1e-4, matched=True)
 # A divergence among hundreds of draws changes no covariance; certificates tolerate none.
 OF_THE_POSTERIOR = Resampling(otherwise=NUTS(num_tune=200, chains=4, tolerated=0.01))
+# Of more parameters than a build can search the modes of (weights of a network, say, which may be
+# exchanged) draws are local: one chain from where the last look was, of short trajectories, since
+# chains in modes of their own would take minutes a look and tell no more of where the points are.
+AROUND_ONE_PLACE = Resampling(otherwise=NUTS(num_tune=200, chains=1, tolerated=1.0, max_depth=4))
 
 
 def default_geometry(
@@ -46,8 +52,9 @@ def default_geometry(
         return Arrow()
     if problem.model.log_concave:
         return _plain(problem, size or 0, OF_THE_POSTERIOR if exact_draws else OF_A_FIT)
-    of_all_modes = replace(OF_THE_POSTERIOR, places=problem.watched)
-    return Guard(geometry=_plain(problem, size or 0, of_all_modes if exact_draws else OF_A_FIT))
+    sampler = OF_THE_POSTERIOR if _is_searched(problem.model) else AROUND_ONE_PLACE
+    of_modes = replace(sampler, places=problem.watched)
+    return Guard(geometry=_plain(problem, size or 0, of_modes if exact_draws else OF_A_FIT))
 
 
 def _plain(problem: Problem, size: int, sampler: Sampler) -> Geometry:
@@ -59,8 +66,16 @@ def _plain(problem: Problem, size: int, sampler: Sampler) -> Geometry:
         centred = order > 2 and model.dim > SKEWED_DIM and model.log_concave
         return Hermite(order=order, centred=centred)
     rank = max(size, model.dim * (model.dim + 3) // 2)
+    if size and not (model.log_concave or _is_searched(model)):
+        # Fewer rows cannot match all quadratics, and looks of what they can take minutes already.
+        rank = size
     # The covariances of `rank` potentials need several times as many draws.
     return MonteCarlo(num_draws=max(500, 4 * rank), sampler=sampler)
+
+
+def _is_searched(model: Model) -> bool:
+    """Whether a build looks for all modes of a model that may have several."""
+    return model.dim <= MOST_BUILT_DIM
 
 
 def affordable_cubes(problem: Problem) -> bool:
