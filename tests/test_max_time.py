@@ -124,7 +124,7 @@ def test_certificates_within_a_build_keep_to_it():
 
 def test_what_compiles_for_long_is_waited_for_until_the_deadline_only():
     pytest.importorskip("jax")
-    from corebayes.models import compiling
+    from corebayes.models.custom import compiling
 
     calls = []
 
@@ -146,7 +146,7 @@ def test_what_compiles_for_long_is_waited_for_until_the_deadline_only():
 
 def test_errors_of_what_is_compiled_are_raised_and_not_kept():
     pytest.importorskip("jax")
-    from corebayes.models import compiling
+    from corebayes.models.custom import compiling
 
     def refuses(argument):
         raise ValueError("no such thing")

@@ -13,9 +13,9 @@ from corebayes.certify import certify
 from corebayes.certify.search import search
 from corebayes.models import CustomModel
 from corebayes.rows import open_rows
-from corebayes.samplers.cover import cover
-from corebayes.samplers.mode_search import shares_of
-from corebayes.samplers.places import find_places
+from corebayes.samplers.modes.cover import cover
+from corebayes.samplers.modes.places import find_places
+from corebayes.samplers.modes.search import shares_of
 from corebayes.samplers.posterior import Posterior
 from tests.coresets import ALMOST_ONE, mixture, weighted
 

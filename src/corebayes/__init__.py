@@ -73,7 +73,7 @@ if typing.TYPE_CHECKING:
     from corebayes.samplers import Independence as Independence
     from corebayes.samplers import Laplace as Laplace
     from corebayes.samplers import Posterior as Posterior
-    from corebayes.samplers.group_effects import group_effects as group_effects
+    from corebayes.samplers.mixed.group_effects import group_effects as group_effects
     from corebayes.samplers.nuts import NUTS as NUTS
     from corebayes.scan.dask import dask as dask
     from corebayes.scan.processes import processes as processes
@@ -110,7 +110,7 @@ _HOMES = {
     "rows": "Rows open",
     "sample": "sample",
     "samplers": "Automatic Draws Exact HitAndRun Independence Laplace Posterior",
-    "samplers.group_effects": "group_effects",
+    "samplers.mixed.group_effects": "group_effects",
     "samplers.nuts": "NUTS",
     "scan.dask": "dask",
     "scan.processes": "processes",

@@ -12,9 +12,9 @@ from corebayes.data.arrays import ArrayData
 from corebayes.deadline import OutOfTimeError, check_time, part_of_time
 from corebayes.rows import Rows, open_rows
 from corebayes.samplers.exact import is_conjugate
-from corebayes.samplers.mode_search import Mode
-from corebayes.samplers.places import NO_ROWS, Places, find_places, modes_near
-from corebayes.samplers.subsamples import Sampled
+from corebayes.samplers.modes.places import NO_ROWS, Places, find_places, modes_near
+from corebayes.samplers.modes.search import Mode
+from corebayes.samplers.modes.subsamples import Sampled
 from corebayes.scan.passes import Query
 from corebayes.scan.query import Statistics
 from corebayes.types import Array, Gaussian, Indices, Model, Points, WeightedPoints

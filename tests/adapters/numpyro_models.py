@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from numpyro import plate, sample
 from numpyro.infer.util import constrain_fn, potential_energy
 
-from corebayes.adapters.numpyro import from_numpyro
+from corebayes.adapters.numpyro.adapter import from_numpyro
 from tests.adapters.rows import NUM_GROUPS, Adapted
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.adapters.pymc import from_pymc
+from corebayes.adapters.pymc.adapter import from_pymc
 from tests.adapters.rows import NUM_GROUPS, Adapted
 from tests.later import pymc as pm
 

@@ -10,9 +10,9 @@ import pandas
 import pytest
 
 import corebayes as cb
-from corebayes.adapters.bambi import BambiModel, from_bambi, to_bambi
-from corebayes.adapters.density_check import log_density
-from corebayes.adapters.export_pymc import to_pymc
+from corebayes.adapters.bambi.adapter import BambiModel, from_bambi, to_bambi
+from corebayes.adapters.exports.density_check import log_density
+from corebayes.adapters.exports.pymc import to_pymc
 from tests.adapters.rows import make_rows
 from tests.coresets import weighted
 from tests.later import bambi

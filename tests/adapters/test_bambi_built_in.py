@@ -10,10 +10,10 @@ import pandas
 import pytest
 
 import corebayes as cb
-from corebayes.adapters.bambi import BambiModel, from_bambi, to_bambi
-from corebayes.adapters.bambi_built_in import built_in_from_bambi, translated
-from corebayes.adapters.bambi_density import bambis_density
-from corebayes.adapters.density_check import log_density
+from corebayes.adapters.bambi.adapter import BambiModel, from_bambi, to_bambi
+from corebayes.adapters.bambi.built_in import built_in_from_bambi, translated
+from corebayes.adapters.bambi.density import bambis_density
+from corebayes.adapters.exports.density_check import log_density
 from corebayes.sample import assembled, variables
 from tests.coresets import weighted
 from tests.later import bambi

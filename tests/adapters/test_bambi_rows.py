@@ -13,8 +13,8 @@ import pandas
 import pytest
 
 import corebayes as cb
-from corebayes.adapters.bambi import BambiModel
-from corebayes.adapters.density_check import log_density
+from corebayes.adapters.bambi.adapter import BambiModel
+from corebayes.adapters.exports.density_check import log_density
 from corebayes.sample import assembled, variables
 from tests.coresets import weighted
 from tests.later import bambi

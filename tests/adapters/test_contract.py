@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corebayes.models.finite_differences import difference_gradient, difference_hessian
+from corebayes.models.custom.finite_differences import difference_gradient, difference_hessian
 from tests.adapters import numpyro_models, pymc_models
 from tests.adapters.rows import Adapted, make_rows
 

@@ -8,8 +8,8 @@ import pytest
 
 import corebayes as cb
 from corebayes.adapters.local import bound_with_structure
+from corebayes.models.custom.touching import is_touching
 from corebayes.models.structure import is_structured
-from corebayes.models.touching import is_touching
 from corebayes.rows import open_rows
 
 G = 7

@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 import pytest
 
 import corebayes as cb
-from corebayes.adapters import numpyro as numpyro_adapter
+from corebayes.adapters.numpyro import adapter as numpyro_adapter
 from corebayes.report.summary import summarise
 from corebayes.rows import open_rows
 from tests.adapters import numpyro_models, pymc_models

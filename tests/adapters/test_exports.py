@@ -16,10 +16,10 @@ import pytest
 from numpyro.infer.util import potential_energy
 
 import corebayes as cb
-from corebayes.adapters.density_check import log_density
-from corebayes.adapters.export_numpyro import to_numpyro
-from corebayes.adapters.export_pymc import to_pymc
-from corebayes.adapters.tables import to_columns, to_csv, to_parquet
+from corebayes.adapters.exports.density_check import log_density
+from corebayes.adapters.exports.numpyro import to_numpyro
+from corebayes.adapters.exports.pymc import to_pymc
+from corebayes.adapters.exports.tables import to_columns, to_csv, to_parquet
 from corebayes.rows import open_rows
 from tests.adapters import numpyro_models, pymc_models
 from tests.adapters.rows import make_rows

@@ -15,12 +15,12 @@ from numpyro import plate, sample
 
 import corebayes as cb
 from corebayes.adapters.jax_model import float64
-from corebayes.adapters.numpyro import from_numpyro
-from corebayes.adapters.pymc import from_pymc
+from corebayes.adapters.numpyro.adapter import from_numpyro
+from corebayes.adapters.pymc.adapter import from_pymc
 from corebayes.arrow.layout import Layout
 from corebayes.arrow.start import fitting_of
 from corebayes.arrow.traced_prior import TracedPrior
-from corebayes.models.rescaling import Rescaling
+from corebayes.models.custom.rescaling import Rescaling
 from corebayes.models.structure import is_structured
 from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.arrow.geometry import Arrow

@@ -12,8 +12,8 @@ import pytest
 from numpyro.infer.util import potential_energy
 
 import corebayes as cb
-from corebayes.adapters.density_check import log_density
-from corebayes.models.scale_prior import Reciprocal
+from corebayes.adapters.exports.density_check import log_density
+from corebayes.models.priors.scale import Reciprocal
 from tests.coresets import weighted
 
 pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")

@@ -19,11 +19,11 @@ from corebayes.adapters.seen_through import ROUND_OFF, Apart
 from corebayes.build.groups import all_rows
 from corebayes.certify.measure import measure
 from corebayes.models import CustomModel
-from corebayes.models import touching as touching_module
-from corebayes.models.rescaling import Rescaling
+from corebayes.models.custom import touching as touching_module
+from corebayes.models.custom.rescaling import Rescaling
+from corebayes.models.custom.touching import may_have_modes
+from corebayes.models.custom.touching_traced import Traced
 from corebayes.models.structure import is_structured
-from corebayes.models.touching import may_have_modes
-from corebayes.models.touching_traced import Traced
 from corebayes.rows import open_rows
 from corebayes.types import Block
 

@@ -10,8 +10,8 @@ import numpyro.distributions as dist
 import pytest
 from numpyro import factor, plate, sample
 
-from corebayes.adapters.numpyro import from_numpyro
-from corebayes.adapters.pymc import from_pymc
+from corebayes.adapters.numpyro.adapter import from_numpyro
+from corebayes.adapters.pymc.adapter import from_pymc
 from tests.adapters.rows import make_rows
 from tests.later import pymc as pm
 

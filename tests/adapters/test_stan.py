@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corebayes.adapters.density_check import log_density
-from corebayes.adapters.mixed_parts import mixed_parts
-from corebayes.adapters.stan import to_stan
+from corebayes.adapters.exports.density_check import log_density
+from corebayes.adapters.exports.mixed_parts import mixed_parts
+from corebayes.adapters.exports.stan import to_stan
 from corebayes.samplers.exact import Exact
 from corebayes.samplers.posterior import Posterior
 from tests.adapters.stan_together import together, together_data

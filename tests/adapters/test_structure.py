@@ -10,8 +10,8 @@ import pytest
 from numpyro import plate, sample
 
 import corebayes as cb
-from corebayes.adapters.numpyro import from_numpyro
-from corebayes.adapters.pymc import from_pymc
+from corebayes.adapters.numpyro.adapter import from_numpyro
+from corebayes.adapters.pymc.adapter import from_pymc
 from corebayes.adapters.structure import find_row_structure
 from corebayes.models import CustomModel
 from corebayes.models.structure import is_structured

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.models.finite_differences import difference_gradient, difference_hessian
-from corebayes.samplers.high_places import high_places, with_high_modes
+from corebayes.models.custom.finite_differences import difference_gradient, difference_hessian
+from corebayes.samplers.modes.high_places import high_places, with_high_modes
 from corebayes.samplers.newton import newton
 from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.monte_carlo import log_volume

@@ -14,7 +14,7 @@ from corebayes.problem import Problem
 from corebayes.rows import open_rows
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.mixture import mixture_draws
-from corebayes.samplers.mode_search import distinct_modes, find_modes
+from corebayes.samplers.modes.search import distinct_modes, find_modes
 from corebayes.samplers.resampling import Resampling
 from corebayes.types import WeightedPoints
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import corebayes
-from corebayes.models import family, glm
+from corebayes.models.families import family, glm
 
 HEAD = """
 from dataclasses import dataclass
 import numpy as np
 import pytest
-from corebayes.models.family import Constant, Family, Jet
-from corebayes.models.glm import GLM
-from corebayes.models.scale_prior import HalfStudentT
+from corebayes.models.families.family import Constant, Family, Jet
+from corebayes.models.families.glm import GLM
+from corebayes.models.priors.scale import HalfStudentT
 """
 ROWS = {
     "RateRegression": """    ModelCase(
@@ -46,8 +46,8 @@ def _insert(path: Path, before: str, text: str) -> None:
 def _add_family(root: Path, name: str, documented: str) -> None:
     """A family of the documentation: one file, one line of export, one row."""
     written = textwrap.dedent(documented.split("complete:\n")[1])
-    (root / "corebayes/models/added.py").write_text(HEAD + written)
-    line = f"from corebayes.models.added import {name} as {name}\n"
+    (root / "corebayes/models/families/added.py").write_text(HEAD + written)
+    line = f"from corebayes.models.families.added import {name} as {name}\n"
     _insert(root / "corebayes/models/__init__.py", "from corebayes.models.base", line)
     _insert(root / "tests/contract/cases.py", "]\n\nGEOMETRIES = [", ROWS[name])
 
@@ -82,7 +82,7 @@ def test_one_file_one_export_one_row(tmp_path):
     _copied(tmp_path)
     _add_family(tmp_path, "RateRegression", glm.__doc__)
     _insert(
-        tmp_path / "corebayes/models/added.py",
+        tmp_path / "corebayes/models/families/added.py",
         "    def log_density",
         '    command_line = {"rate": {}}\n\n',
     )

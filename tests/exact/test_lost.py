@@ -9,7 +9,7 @@ from corebayes.coreset import Coreset
 from corebayes.exact.chains import draw_exactly
 from corebayes.exact.lost import told_apart
 from corebayes.rows import open_rows
-from corebayes.samplers.mode_search import Mode
+from corebayes.samplers.modes.search import Mode
 from corebayes.types import Gaussian
 
 NUM_ROWS, PLACE, SHARE = 800, 11.0, 0.15

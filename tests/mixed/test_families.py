@@ -10,11 +10,11 @@ import pytest
 
 import corebayes as cb
 from corebayes.models import BUILT_IN, from_config
-from corebayes.models.family import Family
+from corebayes.models.families.family import Family
 from corebayes.rows import open_rows
 from corebayes.samplers.density import Pointer
-from corebayes.samplers.mixed_density import MixedDensity, mixed_density
-from corebayes.samplers.mixed_frame import frame_of
+from corebayes.samplers.mixed.density import MixedDensity, mixed_density
+from corebayes.samplers.mixed.frame import frame_of
 from corebayes.samplers.posterior import Posterior
 from tests.mixed.family_cases import NAMES, bound, columns_of, table
 from tests.models.predictor_cases import CASES

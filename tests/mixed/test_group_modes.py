@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corebayes.models.group_modes import effect_modes
-from corebayes.models.group_rows import GroupRows
-from corebayes.samplers.high_places import MOST_POTENTIALS
+from corebayes.models.mixed.group_modes import effect_modes
+from corebayes.models.mixed.group_rows import GroupRows
+from corebayes.samplers.modes.high_places import MOST_POTENTIALS
 from corebayes.samplers.posterior import Posterior
 from tests.mixed.unit_cases import FAMILIES, bound
 

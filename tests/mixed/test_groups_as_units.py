@@ -11,7 +11,7 @@ from scipy import stats
 
 import corebayes as cb
 from corebayes.coreset import CorruptFile
-from corebayes.models.marginal import MarginalRegression
+from corebayes.models.mixed.marginal import MarginalRegression
 from corebayes.rows import open_rows
 from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.group_heights import group_heights

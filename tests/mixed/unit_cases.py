@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import corebayes as cb
-from corebayes.models.marginal import MarginalRegression
+from corebayes.models.mixed.marginal import MarginalRegression
 from corebayes.rows import open_rows
 
 FAMILIES = {

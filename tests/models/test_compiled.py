@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log1p, log_ndtr, xlog1py
 
-from corebayes.models import compiled
-from corebayes.models.cloglog import CloglogRegression
-from corebayes.models.glm import GLM
-from corebayes.models.logistic import LogisticRegression
-from corebayes.models.negative_binomial import NegativeBinomialRegression
-from corebayes.models.poisson import PoissonRegression
-from corebayes.models.prior import Normal
-from corebayes.models.probit import ProbitRegression
-from corebayes.models.student_t import StudentTRegression
+from corebayes.models.compiled import jit
+from corebayes.models.families.cloglog import CloglogRegression
+from corebayes.models.families.glm import GLM
+from corebayes.models.families.logistic import LogisticRegression
+from corebayes.models.families.negative_binomial import NegativeBinomialRegression
+from corebayes.models.families.poisson import PoissonRegression
+from corebayes.models.families.probit import ProbitRegression
+from corebayes.models.families.student_t import StudentTRegression
+from corebayes.models.priors.normal import Normal
 from corebayes.types import Array
 
 EPS = float(np.finfo(np.float64).eps)
@@ -109,7 +109,7 @@ def formula(kernel: str, eta: Array, y: Array) -> Array:
 def transformed(kernel: str, eta: Array, y: Array) -> Array:
     _, p0, p1 = FORMULAS[kernel]
     result = eta.copy()
-    compiled.transform(FUNCTIONS[kernel], result, y, p0, p1)
+    jit.transform(FUNCTIONS[kernel], result, y, p0, p1)
     return result
 
 
@@ -125,7 +125,7 @@ def assert_close(kernel: str, actual: Array, eta: Array, y: Array) -> None:
 
 
 def test_numba_is_there() -> None:
-    assert compiled.available()
+    assert jit.available()
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 7), (64, 7), (41, 100), (3, 1000), (600, 2)])
@@ -170,11 +170,11 @@ def test_exp_and_logarithms_to_the_last_digits() -> None:
     expected = -log1p(np.exp(-positive))
     np.testing.assert_allclose(transformed("logistic", positive, one), expected, rtol=4 * EPS)
     values = positive.copy()
-    compiled.transform(FUNCTIONS["student_t"], values, zero, 1.0, 1.0)
+    jit.transform(FUNCTIONS["student_t"], values, zero, 1.0, 1.0)
     np.testing.assert_allclose(values, -log1p(positive**2), rtol=4 * EPS)
     tiny = 10.0 ** rng.uniform(-140.0, -1.0, (1, 20000))
     values = tiny.copy()
-    compiled.transform(FUNCTIONS["student_t"], values, zero, 1.0, 1.0)
+    jit.transform(FUNCTIONS["student_t"], values, zero, 1.0, 1.0)
     np.testing.assert_allclose(values, -log1p(tiny**2), rtol=4 * EPS)
 
 
@@ -192,7 +192,7 @@ def test_agrees_with_the_model(kernel: str) -> None:
     y = targets(kernel, rng, 100, 1e3)
     model = MODELS[kernel]
     expected = model.log_density(eta.copy(), y[:, None], np.empty_like(eta))
-    compiled.transform(FUNCTIONS[kernel], eta, y, *model.constants.values())
+    jit.transform(FUNCTIONS[kernel], eta, y, *model.constants.values())
     assert np.all(np.abs(eta - expected) <= 1e-12 * (1.0 + np.abs(expected)))
 
 
@@ -206,7 +206,7 @@ def test_weighted_sums(kernel: str, shape: tuple[int, int]) -> None:
     weights = rng.exponential(size=shape[0]) - 0.5
     weights[1::4] = 0.0
     _, p0, p1 = FORMULAS[kernel]
-    sums = compiled.weighted_sums(FUNCTIONS[kernel], eta, y, weights, p0, p1)
+    sums = jit.weighted_sums(FUNCTIONS[kernel], eta, y, weights, p0, p1)
     potentials = formula(kernel, eta, y)
     bound = 1e-13 * np.abs(weights) @ (1.0 + np.abs(potentials) + np.abs(y[:, None] * eta))
     assert np.all(np.abs(sums - weights @ potentials) <= bound)
@@ -216,9 +216,9 @@ def test_weighted_sums(kernel: str, shape: tuple[int, int]) -> None:
 def test_rows_of_weight_zero_are_passed_over() -> None:
     eta = np.array([[1.0, 2.0], [np.nan, np.inf], [3.0, -1.0]])
     y, weights = np.array([1.0, -1.0, -1.0]), np.array([2.0, 0.0, 0.5])
-    kept = compiled.weighted_sums(LOGISTIC, eta[[0, 2]], y[[0, 2]], weights[[0, 2]])
-    assert np.array_equal(compiled.weighted_sums(LOGISTIC, eta, y, weights), kept)
-    assert np.array_equal(compiled.weighted_sums(LOGISTIC, eta, y, np.zeros(3)), np.zeros(2))
+    kept = jit.weighted_sums(LOGISTIC, eta[[0, 2]], y[[0, 2]], weights[[0, 2]])
+    assert np.array_equal(jit.weighted_sums(LOGISTIC, eta, y, weights), kept)
+    assert np.array_equal(jit.weighted_sums(LOGISTIC, eta, y, np.zeros(3)), np.zeros(2))
 
 
 @pytest.mark.parametrize("bits", [0x7FF8000000000000, 0x7FF80000000007A2, 0xFFF0000000000FFF])
@@ -231,7 +231,7 @@ def test_nan_stays_nan(kernel: str, bits: int) -> None:
     bad = ~np.isfinite(transformed(kernel, eta, y))
     assert np.array_equal(np.argwhere(bad), [[1, 4]])
     _, p0, p1 = FORMULAS[kernel]
-    sums = compiled.weighted_sums(FUNCTIONS[kernel], eta, y, np.ones(3), p0, p1)
+    sums = jit.weighted_sums(FUNCTIONS[kernel], eta, y, np.ones(3), p0, p1)
     assert np.array_equal(np.flatnonzero(~np.isfinite(sums)), [4])
 
 
@@ -244,7 +244,7 @@ def test_threads_give_the_same_bits(kernel: str) -> None:
 
     def once(_: int) -> tuple[Array, Array]:
         values = transformed(kernel, eta, y)
-        return values, compiled.weighted_sums(FUNCTIONS[kernel], eta, y, weights, p0, p1)
+        return values, jit.weighted_sums(FUNCTIONS[kernel], eta, y, weights, p0, p1)
 
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(once, range(16)))
@@ -271,28 +271,28 @@ def test_read_only_and_strided_targets() -> None:
     expected = logistic(eta, table[:, 1:2], 0.0, 0.0)
     np.testing.assert_allclose(transformed("logistic", eta, table[:, 1]), expected, rtol=1e-13)
     eta.flags.writeable = False
-    sums = compiled.weighted_sums(LOGISTIC, eta, table[:, 1], np.ones(6))
+    sums = jit.weighted_sums(LOGISTIC, eta, table[:, 1], np.ones(6))
     np.testing.assert_allclose(sums, expected.sum(axis=0), rtol=1e-13)
 
 
 def test_no_rows_or_no_draws() -> None:
     for shape in ((0, 4), (3, 0)):
         y = np.ones(shape[0])
-        compiled.transform(LOGISTIC, np.empty(shape), y)
-        sums = compiled.weighted_sums(LOGISTIC, np.empty(shape), y, y)
+        jit.transform(LOGISTIC, np.empty(shape), y)
+        sums = jit.weighted_sums(LOGISTIC, np.empty(shape), y, y)
         assert np.array_equal(sums, np.zeros(shape[1]))
 
 
 def test_wrong_arguments() -> None:
     eta = np.zeros((3, 2))
     with pytest.raises(ValueError, match=r"\(3, 2\).*got shape \(2,\)"):
-        compiled.transform(LOGISTIC, eta, np.ones(2))
+        jit.transform(LOGISTIC, eta, np.ones(2))
     with pytest.raises(ValueError, match=r"got shape \(3, 1\)"):
-        compiled.transform(LOGISTIC, eta, np.ones((3, 1)))
+        jit.transform(LOGISTIC, eta, np.ones((3, 1)))
     with pytest.raises(ValueError, match=r"got shape \(4,\)"):
-        compiled.weighted_sums(LOGISTIC, eta, np.ones(3), np.ones(4))
+        jit.weighted_sums(LOGISTIC, eta, np.ones(3), np.ones(4))
     with pytest.raises(TypeError):
-        compiled.transform(LOGISTIC, np.asfortranarray(np.zeros((3, 2))), np.ones(3))
+        jit.transform(LOGISTIC, np.asfortranarray(np.zeros((3, 2))), np.ones(3))
 
 
 @pytest.mark.parametrize("name", ["probit", "cloglog"])
@@ -301,6 +301,6 @@ def test_slopes_are_the_derivatives(name: str, label: float) -> None:
     model, eta = MODELS[name], np.append(np.linspace(-50.0, 50.0, 1001), 320.0)
     y = np.full(eta.size, label)
     slopes = eta[:, None].copy()
-    compiled.transform(model.slope_kernel, slopes, y)
+    jit.transform(model.slope_kernel, slopes, y)
     (expected,) = model.derivatives(eta, y, 1)
     np.testing.assert_allclose(slopes[:, 0], expected, rtol=1e-10, atol=1e-300)

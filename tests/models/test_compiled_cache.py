@@ -12,10 +12,10 @@ import numba
 import numpy as np
 import pytest
 
-from corebayes.models import compiled
-from corebayes.models.logistic import LogisticRegression
-from corebayes.models.prior import Normal
-from corebayes.models.student_t import StudentTRegression
+from corebayes.models.compiled import jit
+from corebayes.models.families.logistic import LogisticRegression
+from corebayes.models.families.student_t import StudentTRegression
+from corebayes.models.priors.normal import Normal
 from corebayes.types import Array
 
 LOGISTIC = LogisticRegression(prior=Normal()).kernel
@@ -29,14 +29,14 @@ def values_of(function: Any) -> Array:
 
 def compile_again() -> Any:
     """The loop over logistic potentials, compiled though it is known."""
-    make, decorate = compiled.MAKERS["transform"], compiled._njit_for("transform")
-    return compiled._compile("transform", (LOGISTIC,), make, decorate)
+    make, decorate = jit.MAKERS["transform"], jit._njit_for("transform")
+    return jit._compile("transform", (LOGISTIC,), make, decorate)
 
 
 def test_a_damaged_or_missing_cache_does_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = values_of(compiled._function("transform", LOGISTIC))
+    expected = values_of(jit._function("transform", LOGISTIC))
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     assert np.array_equal(values_of(compile_again()), expected)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -52,7 +52,7 @@ def test_loops_have_names_of_their_own_in_the_cache() -> None:
     """Under one name numba took the logistic loop of one process for the Poisson loop of another:
     'descr' is NULL as soon as a third loaded both."""
     kernels = LOGISTIC, StudentTRegression(prior=Normal()).kernel
-    loops = [compiled._function("transform", kernel) for kernel in kernels]
+    loops = [jit._function("transform", kernel) for kernel in kernels]
     assert len({loop.py_func.__qualname__ for loop in loops}) == 2
 
 
@@ -64,7 +64,7 @@ def test_compiles_without_a_place_for_the_cache(monkeypatch: pytest.MonkeyPatch)
             raise RuntimeError("cannot cache function: no locator available")
         return njit(*arguments, **options)
 
-    expected = values_of(compiled._function("transform", LOGISTIC))
+    expected = values_of(jit._function("transform", LOGISTIC))
     monkeypatch.setattr(numba, "njit", refuse_to_cache)
     assert np.array_equal(values_of(compile_again()), expected)
 
@@ -76,11 +76,12 @@ def test_numba_can_be_turned_off(variable: str) -> None:
     name, value = variable.split("=")
     program = (
         "import sys, numpy as np\n"
-        "from corebayes.models import compiled, logistic\n"
+        "from corebayes.models.compiled import jit\n"
+        "from corebayes.models.families import logistic\n"
         "assert 'numba' not in sys.modules\n"
-        "assert not compiled.available()\n"
+        "assert not jit.available()\n"
         "try:\n"
-        "    compiled.transform(logistic.logistic_kernel, np.zeros((1, 1)), np.ones(1))\n"
+        "    jit.transform(logistic.logistic_kernel, np.zeros((1, 1)), np.ones(1))\n"
         "except ImportError as error:\n"
         "    assert 'corebayes[fast]' in str(error)\n"
         "else:\n"
@@ -94,10 +95,10 @@ def test_a_numba_that_cannot_be_imported_is_not_available(monkeypatch: pytest.Mo
     def fail(name: str) -> Any:
         raise SystemError(f"{name} needs another NumPy")
 
-    monkeypatch.setattr(compiled, "import_module", fail)
+    monkeypatch.setattr(jit, "import_module", fail)
     monkeypatch.delenv("COREBAYES_NUMBA", raising=False)
-    compiled.available.cache_clear()
+    jit.available.cache_clear()
     try:
-        assert not compiled.available()
+        assert not jit.available()
     finally:
-        compiled.available.cache_clear()
+        jit.available.cache_clear()

@@ -16,7 +16,7 @@ from corebayes.models import (
     PoissonRegression,
 )
 from corebayes.models.conjugate import Conjugate
-from corebayes.models.finite_differences import difference_gradient, difference_hessian
+from corebayes.models.custom.finite_differences import difference_gradient, difference_hessian
 from corebayes.rows import open_rows
 
 PRIOR = Normal([0.4, -0.3, 0.1], [[1.5, 0.2, 0.0], [0.2, 0.7, -0.1], [0.0, -0.1, 2.0]])

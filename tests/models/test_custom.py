@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from corebayes.models import CustomModel, LogisticRegression, Normal
-from corebayes.models.finite_differences import (
+from corebayes.models.custom.finite_differences import (
     difference_gradient,
     difference_hessian,
     difference_jacobian,

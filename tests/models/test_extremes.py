@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from corebayes.models import Normal, PoissonRegression
-from corebayes.models.poisson import LAST_EXPONENT
+from corebayes.models.families.poisson import LAST_EXPONENT
 from corebayes.models.special import GAMMA
 from corebayes.types import Block
 from tests.models.cases import FAMILIES, NAMES

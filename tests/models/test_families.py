@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import corebayes.models.glm as glm
+import corebayes.models.families.glm as glm
 from corebayes.models import GLM, LogisticRegression, NegativeBinomialRegression, Normal
-from corebayes.models.finite_differences import difference_gradient, difference_hessian
+from corebayes.models.custom.finite_differences import difference_gradient, difference_hessian
 from corebayes.models.special import LARGEST_KEPT
 from corebayes.rows import open_rows
 from corebayes.types import Block

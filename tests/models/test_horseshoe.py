@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import corebayes as cb
-from corebayes.models.horseshoe_prior import LOWEST, HorseshoePrior
+from corebayes.models.priors.shrinkage import LOWEST, HorseshoePrior
 
 UNEQUAL = cb.Horseshoe(global_scale=0.3, slab_scale=1.7, slab_df=5.0, global_df=2.0, local_df=1.0)
 

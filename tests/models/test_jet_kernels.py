@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from corebayes.models import BUILT_IN
-from corebayes.models.compiled_special import (
+from corebayes.models.compiled.special import (
     digamma,
     digamma_rise,
     log_phi,
@@ -15,8 +15,8 @@ from corebayes.models.compiled_special import (
     log_sum,
     phi_ratio,
 )
-from corebayes.models.family import Family
-from corebayes.models.glm import GLM
+from corebayes.models.families.family import Family
+from corebayes.models.families.glm import GLM
 from tests.models.predictor_cases import CASES
 
 JETS = [case for case in CASES if case.family.jet_kernels]

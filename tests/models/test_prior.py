@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from corebayes.models import LogisticRegression, Normal
-from corebayes.models.finite_differences import difference_gradient, difference_hessian
+from corebayes.models.custom.finite_differences import difference_gradient, difference_hessian
 
 COVARIANCE = np.array([[1.5, 0.6, 0.0], [0.6, 0.7, -0.1], [0.0, -0.1, 2.0]])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from corebayes.models.scale_prior import (
+from corebayes.models.priors.scale import (
     Beta,
     Exponential,
     Gamma,

@@ -9,9 +9,9 @@ import pytest
 
 from corebayes.models import CustomModel
 from corebayes.rows import open_rows
-from corebayes.samplers.clouds import Axes, fit_clouds
+from corebayes.samplers.modes.clouds import Axes, fit_clouds
+from corebayes.samplers.modes.tempering import anneal
 from corebayes.samplers.posterior import Posterior
-from corebayes.samplers.tempering import anneal
 
 TEETH, SHARES, WIDTH = np.array([-6.0, 1.0, 5.0]), np.array([0.3, 0.6, 0.1]), 0.02
 

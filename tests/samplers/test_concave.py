@@ -9,11 +9,11 @@ import corebayes as cb
 from corebayes.adapters.local import bound_with_structure
 from corebayes.adapters.structure import find_row_structure
 from corebayes.certify import search as searching
-from corebayes.models.custom import CustomModel
+from corebayes.models.custom.model import CustomModel
 from corebayes.rows import open_rows
-from corebayes.samplers.concave import concave_given, ridge_starts
 from corebayes.samplers.laplace import Laplace
-from corebayes.samplers.mode_search import modes_of_particles
+from corebayes.samplers.modes.concave import concave_given, ridge_starts
+from corebayes.samplers.modes.search import modes_of_particles
 from corebayes.samplers.posterior import Posterior
 from tests.coresets import weighted
 
@@ -113,7 +113,7 @@ def test_a_coreset_without_one_of_two_modes_is_found_out_without_particles(monke
     def refused(*_, **__):
         raise AssertionError("particles are annealed")
 
-    monkeypatch.setattr("corebayes.samplers.places.anneal", refused)
+    monkeypatch.setattr("corebayes.samplers.modes.places.anneal", refused)
     model, data = made(leaning)
     positive = np.flatnonzero(data.take(np.arange(900)).X[:, 0] > 0.0)[:200]
     one_sided = weighted(model, data, positive, 4.5)

@@ -13,7 +13,7 @@ import pytest
 
 import corebayes as cb
 from corebayes.deadline import OutOfTimeError, deadline_at
-from corebayes.models import compiled
+from corebayes.models.compiled import jit
 from corebayes.rows import open_rows
 from corebayes.samplers.density import Frame, Pointer, plain_density, quickest_density
 
@@ -55,7 +55,7 @@ def test_glm_densities(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = Frame(0.1 * rng.normal(size=dim), 0.5 * rng.normal(size=(dim, dim)))
     plain, pointer = plain_density(posterior, frame), quickest_density(posterior, frame)
     assert isinstance(pointer, Pointer)
-    monkeypatch.setattr(compiled, "available", lambda: False)
+    monkeypatch.setattr(jit, "available", lambda: False)
     in_numpy = quickest_density(posterior, frame)
     assert not isinstance(in_numpy, Pointer)
     for scale in (0.1, 1.0, 20.0):
@@ -79,7 +79,7 @@ def test_what_is_not_finite_is_said() -> None:
 @pytest.mark.parametrize("compiled_nuts", [True, False])
 def test_nuts_is_the_same_on_both(compiled_nuts: bool) -> None:
     posterior = glm_posterior(FAMILIES[0])
-    draws = cb.NUTS(compiled=compiled_nuts).draw(np.random.default_rng(0), posterior, 200)
+    draws = cb.NUTS(jit=compiled_nuts).draw(np.random.default_rng(0), posterior, 200)
     other = cb.NUTS().draw(np.random.default_rng(0), posterior, 200)
     np.testing.assert_allclose(draws.values, other.values, rtol=1e-6, atol=1e-6)
 

@@ -8,12 +8,12 @@ import pytest
 import corebayes as cb
 from corebayes.arrow.start import layout_of
 from corebayes.build.groups import all_rows
-from corebayes.models.marginal import MarginalRegression
-from corebayes.samplers import group_by_group as module
+from corebayes.models.mixed.marginal import MarginalRegression
 from corebayes.samplers.automatic import Automatic
-from corebayes.samplers.group_by_group import group_by_group, is_many_groups
-from corebayes.samplers.integrated import Integrated
-from corebayes.samplers.mixed_frame import fit_of, frame_of
+from corebayes.samplers.mixed import group_by_group as module
+from corebayes.samplers.mixed.frame import fit_of, frame_of
+from corebayes.samplers.mixed.group_by_group import group_by_group, is_many_groups
+from corebayes.samplers.mixed.integrated import Integrated
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 from tests.mixed.cases import case

@@ -8,7 +8,7 @@ from benchmarks.several_modes import of_rows
 import corebayes as cb
 from corebayes.certify.measure import measure
 from corebayes.rows import open_rows
-from corebayes.samplers.holes import find_holes
+from corebayes.samplers.modes.holes import find_holes
 from corebayes.samplers.posterior import Posterior
 
 NUM_ROWS = 600

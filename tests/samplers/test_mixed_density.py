@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 import corebayes as cb
-from corebayes.models import compiled
-from corebayes.models.scale_prior import Reciprocal
+from corebayes.models.compiled import jit
+from corebayes.models.priors.scale import Reciprocal
 from corebayes.rows import open_rows
 from corebayes.samplers.density import Pointer
-from corebayes.samplers.mixed_density import MixedDensity, mixed_density
-from corebayes.samplers.mixed_frame import frame_of
+from corebayes.samplers.mixed.density import MixedDensity, mixed_density
+from corebayes.samplers.mixed.frame import frame_of
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 
@@ -135,7 +135,7 @@ def test_numpy_density_is_the_models_in_the_frames_coordinates(name):
         np.testing.assert_allclose(density(one)[1], numeric, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
+@pytest.mark.skipif(not jit.available(), reason="numba is not installed")
 @pytest.mark.parametrize(
     "name",
     # Each family is compiled once, which takes seconds.
@@ -158,7 +158,7 @@ def test_compiled_density_is_the_one_in_numpy(name):
         np.testing.assert_allclose(gradient, in_numpy[1], rtol=1e-10, atol=1e-10 * scale)
 
 
-@pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
+@pytest.mark.skipif(not jit.available(), reason="numba is not installed")
 def test_where_the_density_is_not_finite_the_compiled_function_says_so():
     posterior = posterior_of("noise")
     pointer = mixed_density(posterior, frame_of(posterior))
@@ -167,7 +167,7 @@ def test_where_the_density_is_not_finite_the_compiled_function_says_so():
 
 def test_families_without_kernels_stay_in_numpy(monkeypatch):
     posterior = posterior_of("intercepts")
-    monkeypatch.setattr(compiled, "available", lambda: False)
+    monkeypatch.setattr(jit, "available", lambda: False)
     assert isinstance(mixed_density(posterior, frame_of(posterior)), MixedDensity)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from corebayes.models import CustomModel
 from corebayes.samplers.mixture import mixture_draws
-from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes, shares_of
+from corebayes.samplers.modes.search import Mode, distinct_modes, find_modes, shares_of
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Block
 

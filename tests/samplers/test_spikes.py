@@ -15,9 +15,9 @@ from corebayes.coreset import Coreset
 from corebayes.deadline import check_time
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
-from corebayes.samplers.mode_search import distinct_modes, find_modes
+from corebayes.samplers.modes.search import distinct_modes, find_modes
+from corebayes.samplers.modes.spikes import Spike, find_spike
 from corebayes.samplers.posterior import Posterior
-from corebayes.samplers.spikes import Spike, find_spike
 
 
 def half_normal(log_scales: Any) -> Any:

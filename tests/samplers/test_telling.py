@@ -7,10 +7,10 @@ import corebayes as cb
 from corebayes.certify.measure import measure
 from corebayes.coreset import Coreset
 from corebayes.rows import open_rows
-from corebayes.samplers.mode_search import Mode
-from corebayes.samplers.places import race_error
-from corebayes.samplers.subsamples import subsample
-from corebayes.samplers.telling import find_tellers
+from corebayes.samplers.modes.places import race_error
+from corebayes.samplers.modes.search import Mode
+from corebayes.samplers.modes.subsamples import subsample
+from corebayes.samplers.modes.telling import find_tellers
 from corebayes.scan.telling import TellingRows, uniforms
 from corebayes.types import Gaussian
 

@@ -9,8 +9,8 @@ import pytest
 
 from corebayes.models import CustomModel
 from corebayes.rows import open_rows
+from corebayes.samplers.modes.tempering import anneal
 from corebayes.samplers.posterior import Posterior
-from corebayes.samplers.tempering import anneal
 from tests.coresets import mixture
 
 

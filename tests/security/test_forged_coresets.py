@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.adapters.tables import to_csv
+from corebayes.adapters.exports.tables import to_csv
 from corebayes.coreset import CorruptFile, check_coreset
 from corebayes.types import Block
 from tests.security.forged import DATA, PLAIN, forge, model_of

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import corebayes as cb
-from corebayes.adapters.tables import to_csv
+from corebayes.adapters.exports.tables import to_csv
 from corebayes.cli.app import run
 from corebayes.coreset import check_coreset, files
 from tests.security.forged import (

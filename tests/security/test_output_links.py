@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import corebayes as cb
-from corebayes.adapters.tables import to_csv, to_parquet
+from corebayes.adapters.exports.tables import to_csv, to_parquet
 from corebayes.files import atomic
 from corebayes.files.atomic import replacing, write_atomically
 from corebayes.files.outputs import probe_folder, probe_output

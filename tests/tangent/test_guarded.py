@@ -6,7 +6,7 @@ import pytest
 import corebayes as cb
 from corebayes.problem import Problem
 from corebayes.rows import open_rows
-from corebayes.samplers.places import Places
+from corebayes.samplers.modes.places import Places
 from corebayes.tangent import Guard, MonteCarlo, default_geometry
 from corebayes.tangent.geometry import random_points
 from corebayes.weights.pursuit import orthogonal_pursuit

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.adapters.structure import NUM_ROWS, STEP, row_slopes, row_structure
-from corebayes.models.custom import CustomModel
-from corebayes.models.touching import Driver, RowStructure
+from corebayes.models.custom.model import CustomModel
+from corebayes.models.custom.touching import Driver, RowStructure
 from corebayes.rows import Rows
 from corebayes.scan.passes import rows_of_width
 from corebayes.types import Array, Block, Indices

@@ -9,7 +9,7 @@ from inspect import signature
 from typing import Any
 
 from corebayes.models import BUILT_IN
-from corebayes.models.family import Family
+from corebayes.models.families.family import Family
 
 FAMILIES: dict[str, Callable[..., Family]] = {
     name: partial(kind, **settings)

@@ -26,11 +26,11 @@ from corebayes.formula.rows import design_rows, in_units
 from corebayes.formula.stored import design_from_data
 from corebayes.formula.tree import Binary, Column, Literal
 from corebayes.models import GroupTerm, HalfNormal, MixedRegression
-from corebayes.models.categories import CategoryRegression
-from corebayes.models.default_prior import LARGEST, SMALLEST
-from corebayes.models.family import Family
-from corebayes.models.given_prior import Given
-from corebayes.models.scale_prior import ScalePrior
+from corebayes.models.families.categories import CategoryRegression
+from corebayes.models.families.family import Family
+from corebayes.models.priors.default import LARGEST, SMALLEST
+from corebayes.models.priors.given import Given
+from corebayes.models.priors.scale import ScalePrior
 from corebayes.rows import Rows
 from corebayes.types import Array
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from corebayes.adapters.adapted import MOST_ROWS, AdaptedModel, Answer, RowPart, Terms
 from corebayes.extras import import_extra
-from corebayes.models.compiling import call, pad
-from corebayes.models.compiling import float64 as float64
-from corebayes.models.touching import TouchingModel
+from corebayes.models.custom.compiling import call, pad
+from corebayes.models.custom.compiling import float64 as float64
+from corebayes.models.custom.touching import TouchingModel
 from corebayes.types import Array, Block
 
 SiteTerms = tuple[dict[str, Any], dict[str, Any]]

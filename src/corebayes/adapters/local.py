@@ -17,8 +17,8 @@ from corebayes.arrow.expectation import expected
 from corebayes.arrow.layout import MOST_WIDE, Layout
 from corebayes.arrow.start import fitting_of
 from corebayes.arrow.traced_prior import TracedPrior
-from corebayes.models.custom import CustomModel
-from corebayes.models.touching import RowStructure, TouchingModel, is_touching
+from corebayes.models.custom.model import CustomModel
+from corebayes.models.custom.touching import RowStructure, TouchingModel, is_touching
 from corebayes.rows import Rows
 from corebayes.types import Array, Indices, Model
 

@@ -11,11 +11,11 @@ from typing import Any, cast
 import numpy as np
 
 from corebayes.adapters.adapted import AdaptedModel, as_rows
-from corebayes.adapters.bambi import BambiModel
+from corebayes.adapters.bambi.adapter import BambiModel
 from corebayes.adapters.jax_model import float64, import_jax
-from corebayes.adapters.numpyro import NumpyroModel, import_numpyro, typed_rows
-from corebayes.adapters.pymc import PymcModel
-from corebayes.adapters.pymc_predictive import compile_draws
+from corebayes.adapters.numpyro.adapter import NumpyroModel, import_numpyro, typed_rows
+from corebayes.adapters.pymc.adapter import PymcModel
+from corebayes.adapters.pymc.predictive import compile_draws
 from corebayes.adapters.tracing import TRACING
 from corebayes.rows import Rows
 from corebayes.types import Array, Block, Indices, Rng

@@ -13,7 +13,7 @@ import numpy as np
 
 from corebayes.arrow.fit import Fitted, fit
 from corebayes.arrow.start import fitting_of, sums_in_parts
-from corebayes.models.touching import LocalModel, is_touching
+from corebayes.models.custom.touching import LocalModel, is_touching
 from corebayes.rows import Rows
 from corebayes.scan.passes import rows_of_width
 from corebayes.types import Array, Block, Indices, Model

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.models.prior_table import Row, table_lines
+from corebayes.models.priors.table import Row, table_lines
 
 # Numbers of an array that are written out.
 MOST_NUMBERS = 4

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.adapters.predictors import find_predictors
-from corebayes.models.compiling import float64
+from corebayes.models.custom.compiling import float64
+from corebayes.models.custom.touching import Driver, RowStructure
 from corebayes.models.structure import Effects, Structure
-from corebayes.models.touching import Driver, RowStructure
 from corebayes.rows import Rows
 from corebayes.scan.passes import rows_of_width
 from corebayes.types import Array, Block, Indices, Model

@@ -13,9 +13,9 @@ import numpy as np
 from corebayes.arrow.gaussian import ArrowGaussian, Whitened
 from corebayes.arrow.layout import Layout, Split
 from corebayes.arrow.sums import ArrowSums, Expected, arrow_sums
+from corebayes.models.custom.touching import is_touching
 from corebayes.models.quadrature import gauss_hermite
 from corebayes.models.structure import StructuredModel
-from corebayes.models.touching import is_touching
 from corebayes.types import Array, Block
 
 # Seven nodes are exact to degree 13: enough for predictors that vary by a few units.

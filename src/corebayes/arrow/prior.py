@@ -17,10 +17,10 @@ import numpy as np
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
 from corebayes.arrow.sums import ArrowSums
-from corebayes.models.coefficient_prior import Averages
-from corebayes.models.horseshoe_prior import HorseshoeJet, HorseshoePrior
-from corebayes.models.mixed_prior import MixedPrior, ScaledEffects
-from corebayes.models.scale_prior import ScalePrior
+from corebayes.models.mixed.prior import MixedPrior, ScaledEffects
+from corebayes.models.priors.coefficient import Averages
+from corebayes.models.priors.scale import ScalePrior
+from corebayes.models.priors.shrinkage import HorseshoeJet, HorseshoePrior
 from corebayes.types import Array, Indices
 
 # A Gaussian has no third derivatives; zero adds to any number of them.

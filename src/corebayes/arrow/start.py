@@ -12,9 +12,9 @@ from corebayes.arrow.prior import ArrowPrior
 from corebayes.arrow.sums import ArrowSums
 from corebayes.arrow.traced_prior import TracedPrior
 from corebayes.deadline import check_time
-from corebayes.models.mixed_prior import MixedPrior
+from corebayes.models.custom.touching import is_touching
+from corebayes.models.mixed.prior import MixedPrior
 from corebayes.models.structure import StructuredModel, is_structured
-from corebayes.models.touching import is_touching
 from corebayes.types import Array, Block, Model
 
 # Rows whose sums are taken at once: some 100 MB with a hundred wide parameters.

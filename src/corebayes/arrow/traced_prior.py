@@ -17,7 +17,7 @@ from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
 from corebayes.arrow.prior import NO_CUBES
 from corebayes.arrow.sums import ArrowSums
-from corebayes.models.touching import LocalModel
+from corebayes.models.custom.touching import LocalModel
 from corebayes.types import Array, Indices
 
 # The least curvature that a scale has in the fit.

@@ -10,7 +10,7 @@ import numpy as np
 from corebayes.data import frames
 from corebayes.data.parquet_files import is_parquet, parquet_batches, parquet_names
 from corebayes.models import CustomModel
-from corebayes.models.named_rows import NamedBlock, Naming
+from corebayes.models.custom.named_rows import NamedBlock, Naming
 
 # Rows that the functions are tried on to see which columns they want.
 FEW = 5

@@ -19,10 +19,10 @@ from corebayes.arguments import checked_whole
 from corebayes.certify.measure import measure
 from corebayes.constructions.construction import no_direction
 from corebayes.coreset import Coreset, GroupCoreset, grouped
-from corebayes.models.marginal import MarginalRegression
-from corebayes.models.mixed import MixedRegression
+from corebayes.models.mixed.marginal import MarginalRegression
+from corebayes.models.mixed.regression import MixedRegression
 from corebayes.rows import Rows, open_rows
-from corebayes.samplers.mixed_frame import fit_of
+from corebayes.samplers.mixed.frame import fit_of
 from corebayes.samplers.posterior import Posterior
 from corebayes.tangent.group_heights import group_heights
 from corebayes.tangent.monte_carlo import MonteCarloSpace

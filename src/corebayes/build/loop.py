@@ -44,8 +44,8 @@ from corebayes.checkpoint import check_folder
 from corebayes.constructions import Construction, default_construction
 from corebayes.coreset import Coreset
 from corebayes.deadline import OutOfTimeError, time_limit
-from corebayes.models.mixed import MixedRegression
-from corebayes.models.prior_table import statement_of
+from corebayes.models.mixed.regression import MixedRegression
+from corebayes.models.priors.table import statement_of
 from corebayes.models.units import as_units
 from corebayes.rows import Rows, open_rows
 from corebayes.scan.inline import one_blas_thread

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from corebayes.coreset.missed import HIGHEST, MOST_NUMBERS, Missed, num_numbers
-from corebayes.models.glm import GLM
+from corebayes.models.families.glm import GLM
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace

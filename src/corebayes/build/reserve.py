@@ -34,7 +34,7 @@ from corebayes.constructions import AnnealedSparseVI
 from corebayes.constructions.annealed.look import Look
 from corebayes.coreset import Coreset
 from corebayes.deadline import OutOfTimeError
-from corebayes.models.glm import GLM
+from corebayes.models.families.glm import GLM
 from corebayes.problem import Problem
 from corebayes.tangent.default import AFFORDABLE, SKEWED_DIM, affordable_cubes
 from corebayes.tangent.geometry import element_of, half_square, random_points

@@ -24,9 +24,9 @@ from corebayes.build.rare import rare_levels
 from corebayes.build.stand_ins import in_coreset
 from corebayes.constructions import Construction
 from corebayes.data.narrowed import Narrowed, Narrowing
+from corebayes.models.families.glm import GLM
 from corebayes.models.fewer_columns import with_columns
-from corebayes.models.glm import GLM
-from corebayes.models.mixed import MixedRegression
+from corebayes.models.mixed.regression import MixedRegression
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
 from corebayes.types import Estimate, Indices, Points, WeightedPoints

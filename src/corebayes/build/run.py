@@ -20,7 +20,7 @@ from corebayes.coreset import Coreset
 from corebayes.data.units import noun_of
 from corebayes.data.warn import ModeWarning, TimeWarning, warn
 from corebayes.deadline import OutOfTimeError, TimeLimit
-from corebayes.models.prior_table import statement_of
+from corebayes.models.priors.table import statement_of
 from corebayes.models.units import as_units
 from corebayes.problem import Problem
 from corebayes.rows import Rows

@@ -1,10 +1,10 @@
 """Whether rows that count more than once have a posterior, asked before a tolerance is built for.
 
-Under some models they have none (`samplers/spikes.py`): no coreset of few rows can be certified,
-and a build would grow until it has found that out. So a quarter of the rows, or 256 of them, counts
-for all, and two of these lead to where they say most. If the mass rises there without an end, a few
-thousand rows are kept as they are, which is the posterior itself; of more rows a coreset is built
-without certificates.
+Under some models they have none (`samplers/modes/spikes.py`): no coreset of few rows can be
+certified, and a build would grow until it has found that out. So a quarter of the rows, or 256 of
+them, counts for all, and two of these lead to where they say most. If the mass rises there without
+an end, a few thousand rows are kept as they are, which is the posterior itself; of more rows a
+coreset is built without certificates.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from corebayes.build.tolerance import Tolerance
 from corebayes.constructions.annealed import AnnealedSparseVI
 from corebayes.constructions.construction import Info
 from corebayes.deadline import OutOfTimeError
-from corebayes.models.touching import may_have_modes
+from corebayes.models.custom.touching import may_have_modes
 from corebayes.problem import Problem
 from corebayes.samplers.laplace import prior_fit
-from corebayes.samplers.mode_search import distinct_modes, find_modes
-from corebayes.samplers.places import MOST_BUILT_DIM
+from corebayes.samplers.modes.places import MOST_BUILT_DIM
+from corebayes.samplers.modes.search import distinct_modes, find_modes
+from corebayes.samplers.modes.spikes import find_spike
 from corebayes.samplers.posterior import Posterior
-from corebayes.samplers.spikes import find_spike
 from corebayes.types import Estimate
 from corebayes.watch.logs import say
 from corebayes.watch.progress import Progress

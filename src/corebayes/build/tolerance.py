@@ -15,8 +15,8 @@ from corebayes.constructions import Construction, Info
 from corebayes.constructions.construction import CHEAP_ROWS
 from corebayes.coreset import Coreset, nearer
 from corebayes.data.warn import ToleranceWarning, warn
+from corebayes.models.custom.touching import may_have_modes
 from corebayes.models.structure import is_structured
-from corebayes.models.touching import may_have_modes
 from corebayes.problem import Problem
 from corebayes.types import Rng
 

@@ -14,8 +14,8 @@ from math import comb
 from typing import Any
 
 from corebayes.build.missed import SeenTotal, is_plain, posterior_fit
-from corebayes.models.family import Family
-from corebayes.models.mixed import MixedRegression
+from corebayes.models.families.family import Family
+from corebayes.models.mixed.regression import MixedRegression
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import pulled_in

@@ -11,19 +11,19 @@ from corebayes.certify.evidence import Covered, Ratios
 from corebayes.certify.search import Found, full_mode, search
 from corebayes.coreset import Coreset, nearer, sentence
 from corebayes.rows import Rows
-from corebayes.samplers.cover import DEGREES, CoverMixture, Tried, cover, parts_around
 from corebayes.samplers.laplace import Laplace
-from corebayes.samplers.mode_search import (
+from corebayes.samplers.modes.cover import DEGREES, CoverMixture, Tried, cover, parts_around
+from corebayes.samplers.modes.search import (
     Mode,
     distinct_modes,
     log_mass,
     log_volume,
     modes_of_particles,
 )
+from corebayes.samplers.modes.spikes import NEGLIGIBLE, Spike
+from corebayes.samplers.modes.tempering import Annealed
 from corebayes.samplers.parts import Part
 from corebayes.samplers.posterior import Posterior
-from corebayes.samplers.spikes import NEGLIGIBLE, Spike
-from corebayes.samplers.tempering import Annealed
 from corebayes.scan.heights import log_posterior
 from corebayes.types import Gaussian, Rng
 

@@ -19,8 +19,8 @@ from corebayes.certify.reweighted import Reweighted
 from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.diagnostics import PASS_DRAWS
 from corebayes.rows import Rows
-from corebayes.samplers.cover import CoverMixture
 from corebayes.samplers.draws import Draws
+from corebayes.samplers.modes.cover import CoverMixture
 from corebayes.samplers.parts import Part, draw_parts, log_mixture, squared_distances
 from corebayes.samplers.posterior import Posterior
 from corebayes.scan.heights import Heights

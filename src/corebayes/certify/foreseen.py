@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from corebayes.coreset import Coreset
-from corebayes.models.touching import is_touching
+from corebayes.models.custom.touching import is_touching
 from corebayes.rows import Rows
-from corebayes.samplers.mixed_frame import fit_of
+from corebayes.samplers.mixed.frame import fit_of
 from corebayes.samplers.posterior import Posterior
 from corebayes.scan.heights import Heights
 from corebayes.types import Estimate, Rng

@@ -25,15 +25,15 @@ from corebayes.certify.same_data import check_same_data, has_every_row
 from corebayes.certify.steps import certificate_of_steps
 from corebayes.coreset import Coreset, GroupCoreset, check_coreset
 from corebayes.formula.rows import as_built
+from corebayes.models.custom.touching import is_touching, may_have_modes
 from corebayes.models.structure import is_structured
-from corebayes.models.touching import is_touching, may_have_modes
 from corebayes.rows import Rows
 from corebayes.samplers.automatic import Automatic
 from corebayes.samplers.convergence import max_rhat
 from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.exact import is_conjugate
-from corebayes.samplers.group_by_group import group_by_group
 from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.mixed.group_by_group import group_by_group
 from corebayes.samplers.named import insisted
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
@@ -89,9 +89,9 @@ def certify(
     when the chains disagree, draws diverge, or the ratios have heavy tails (k̂ > 0.7) or few
     effective draws: the verdict says whether draws or coreset are at fault. Of a model that is not
     log-concave the modes are searched for by annealing, up to 40 parameters, or along a ridge where
-    it is seen to be concave given at most three (`samplers/concave.py`): beyond, below 0.001 nats,
-    and where a rare value of a row matters at no place that was looked at, the distance around the
-    modes that were found is given, and nothing is certified. Nor is π_w where it is no
+    it is seen to be concave given at most three (`samplers/modes/concave.py`): beyond, below 0.001
+    nats, and where a rare value of a row matters at no place that was looked at, the distance
+    around the modes that were found is given, and nothing is certified. Nor is π_w where it is no
     distribution: a mixture with a scale for every component rises without end as one of them goes
     to zero at a row of large weight. `correct` draws from π all the same. Modes and spikes that a
     `sampler` of one's own does not visit are not looked for.

@@ -3,14 +3,15 @@
 Importance ratios are known only where draws fell. A mode of π elsewhere, or of π_w that no chain
 found, leaves them looking perfect. So particles are annealed from the prior to π_w, and to the
 posterior of a subsample of all rows, which stand for the others and have among them those that say
-most of places far away (`samplers/telling.py`); from the particles of every temperature, and from
-the highest of many draws of the prior (`samplers/high_places.py`) and the places that single rows
-make high (`samplers/holes.py`), Newton's method climbs to the modes of both. A mode of the
-subsample that is also reached from where π_w lies is one that π_w has. The others race: on a larger
-subsample a mode whose mass is below that of the best, by more than the subsample can be wrong, is
-left out, and what is still there is climbed to on all rows. Where all modes are known to lie on a
-ridge, starts along it stand for particles (`samplers/concave.py`). And π_w may be no distribution,
-where a row counts often enough to make it rise without end (`samplers/spikes.py`).
+most of places far away (`samplers/modes/telling.py`); from the particles of every temperature, and
+from the highest of many draws of the prior (`samplers/modes/high_places.py`) and the places that
+single rows make high (`samplers/modes/holes.py`), Newton's method climbs to the modes of both. A
+mode of the subsample that is also reached from where π_w lies is one that π_w has. The others race:
+on a larger subsample a mode whose mass is below that of the best, by more than the subsample can be
+wrong, is left out, and what is still there is climbed to on all rows. Where all modes are known to
+lie on a ridge, starts along it stand for particles (`samplers/modes/concave.py`). And π_w may be no
+distribution, where a row counts often enough to make it rise without end
+(`samplers/modes/spikes.py`).
 """
 
 from __future__ import annotations
@@ -21,20 +22,12 @@ from typing import NamedTuple
 import numpy as np
 
 from corebayes.coreset import Coreset
-from corebayes.models.touching import is_touching
+from corebayes.models.custom.touching import is_touching
 from corebayes.rows import Rows
-from corebayes.samplers.concave import concave_given
-from corebayes.samplers.high_places import with_high_modes
 from corebayes.samplers.laplace import Laplace, asked_posterior, prior_fit
-from corebayes.samplers.mode_search import (
-    Mode,
-    distinct_modes,
-    log_volume,
-    modes_of_particles,
-    same_mode,
-    shares_of,
-)
-from corebayes.samplers.places import (
+from corebayes.samplers.modes.concave import concave_given
+from corebayes.samplers.modes.high_places import with_high_modes
+from corebayes.samplers.modes.places import (
     MOST_DIM,
     NUM_ERRORS,
     all_places,
@@ -44,11 +37,19 @@ from corebayes.samplers.places import (
     spread,
     spread_sample,
 )
+from corebayes.samplers.modes.search import (
+    Mode,
+    distinct_modes,
+    log_volume,
+    modes_of_particles,
+    same_mode,
+    shares_of,
+)
+from corebayes.samplers.modes.spikes import Spike, find_spike
+from corebayes.samplers.modes.subsamples import RACE_ROWS, Sampled, on_the_way
+from corebayes.samplers.modes.tempering import Annealed
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.remembered import Remembered
-from corebayes.samplers.spikes import Spike, find_spike
-from corebayes.samplers.subsamples import RACE_ROWS, Sampled, on_the_way
-from corebayes.samplers.tempering import Annealed
 from corebayes.scan.query import Derivatives
 from corebayes.types import Array, Indices, Model, Rng
 

@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from corebayes.models.families.linear import LinearStatistics
 from corebayes.models.gaussian import MeanStatistics
-from corebayes.models.linear import LinearStatistics
 from corebayes.scan.query import Best, Slopes, Sums
 from corebayes.scan.telling import Telling
 from corebayes.types import Block, Estimate, Gaussian, Points, Total

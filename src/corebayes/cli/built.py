@@ -11,7 +11,7 @@ from typing import Any
 
 from corebayes.cli.options import make_console, print_json
 from corebayes.coreset import Coreset
-from corebayes.models.prior_table import statement_of, title_of
+from corebayes.models.priors.table import statement_of, title_of
 from corebayes.watch.progress import is_watched
 
 # Nats below which a build says nothing of KL: a subsample that stands for all rows, and rare levels

@@ -26,7 +26,7 @@ from corebayes.formula.design import Design
 from corebayes.formula.rows import design_rows, in_units, rows_of, stored_design
 from corebayes.formula.tokens import shorten
 from corebayes.models import BUILT_IN, NormalPriorModel
-from corebayes.models.family import Family
+from corebayes.models.families.family import Family
 from corebayes.rows import Rows, open_rows
 from corebayes.scan.passes import Executor
 from corebayes.types import Model

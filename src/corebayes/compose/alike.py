@@ -14,7 +14,7 @@ from corebayes.coreset import Coreset
 from corebayes.data.joined import names_difference, table_difference
 from corebayes.data.units import COUNT, UnitTable, padded
 from corebayes.models.likelihood import likelihood_of
-from corebayes.models.settled import without_defaults
+from corebayes.models.priors.settled import without_defaults
 from corebayes.rows import Rows, open_rows
 from corebayes.types import Block, Model
 

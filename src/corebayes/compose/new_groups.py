@@ -23,7 +23,7 @@ from corebayes.formula.columns import read
 from corebayes.formula.design import Design
 from corebayes.formula.groups import Group, NewLevels, codes_of
 from corebayes.formula.rows import stored_design
-from corebayes.models.mixed import MixedRegression
+from corebayes.models.mixed.regression import MixedRegression
 from corebayes.rows import Rows
 from corebayes.types import Array, Block, Model
 

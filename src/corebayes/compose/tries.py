@@ -25,14 +25,14 @@ from corebayes.constructions import default_construction
 from corebayes.constructions.annealed.stray import Between, modes_around
 from corebayes.coreset import Coreset
 from corebayes.deadline import OutOfTimeError, TimeLimit
-from corebayes.models.glm import GLM
+from corebayes.models.custom.touching import may_have_modes
+from corebayes.models.families.glm import GLM
 from corebayes.models.structure import is_structured
-from corebayes.models.touching import may_have_modes
 from corebayes.samplers.kl import kl_measured
 from corebayes.samplers.laplace import Laplace
-from corebayes.samplers.mode_search import log_volume, shares_of_logs
+from corebayes.samplers.modes.search import log_volume, shares_of_logs
+from corebayes.samplers.modes.spikes import find_spike
 from corebayes.samplers.posterior import Posterior
-from corebayes.samplers.spikes import find_spike
 from corebayes.tangent.default import SKEWED_DIM
 from corebayes.tangent.geometry import element_of
 from corebayes.tangent.hermite import Hermite

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from corebayes.constructions.construction import Construction as Construction
 from corebayes.constructions.construction import Info as Info
-from corebayes.models.mixed import MixedRegression
+from corebayes.models.mixed.regression import MixedRegression
 
 # isort: off
 # The order of legends and lists: kin beside kin, the baselines last.

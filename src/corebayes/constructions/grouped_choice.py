@@ -14,7 +14,7 @@ import numpy as np
 from corebayes.arrow.layout import Layout
 from corebayes.constructions.construction import no_direction
 from corebayes.data.warn import warn
-from corebayes.models.mixed import MixedRegression
+from corebayes.models.mixed.regression import MixedRegression
 from corebayes.models.structure import StructuredModel
 from corebayes.tangent.arrow.coordinates import GroupedElement
 from corebayes.tangent.arrow.implicit import ImplicitSpace

@@ -12,8 +12,8 @@ import numpy as np
 
 from corebayes.constructions.grouped_choice import OVERSHOOT_OF_MANY
 from corebayes.data.narrowed import Narrowing
+from corebayes.models.custom.touching import is_touching
 from corebayes.models.structure import is_structured
-from corebayes.models.touching import is_touching
 from corebayes.problem import Problem
 from corebayes.tangent.arrow.cubes import CubeSpace
 from corebayes.tangent.arrow.implicit import ImplicitSpace

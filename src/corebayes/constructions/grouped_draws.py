@@ -18,7 +18,7 @@ import numpy as np
 
 from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.data.narrowed import Narrowing
-from corebayes.models.touching import is_touching
+from corebayes.models.custom.touching import is_touching
 from corebayes.tangent.arrow.implicit import ImplicitSpace
 from corebayes.tangent.arrow.space import ArrowSpace
 from corebayes.tangent.monte_carlo import MonteCarloSpace

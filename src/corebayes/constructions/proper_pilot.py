@@ -13,9 +13,9 @@ import numpy as np
 
 from corebayes.arrow.fit import Fitting
 from corebayes.arrow.prior import ArrowPrior
-from corebayes.models.coefficient_prior import Flat, StudentT
-from corebayes.models.mixed import MixedRegression
-from corebayes.models.stated_prior import Placed
+from corebayes.models.mixed.regression import MixedRegression
+from corebayes.models.priors.coefficient import Flat, StudentT
+from corebayes.models.priors.stated import Placed
 from corebayes.types import Block, Model
 
 # How wide, in units of the predictor for a deviation of the column, and its degrees of freedom.

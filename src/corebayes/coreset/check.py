@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from corebayes.coreset.missed import check_missed
 from corebayes.coreset.sources import check_sources
+from corebayes.models.families.glm import GLM
 from corebayes.models.gaussian import GaussianMean
-from corebayes.models.glm import GLM
 from corebayes.types import Block, WeightedPoints
 
 # Beyond this, float64 cannot count rows one by one.

@@ -13,7 +13,7 @@ from corebayes.coreset.files import write_coreset
 from corebayes.coreset.missed import Missed
 from corebayes.coreset.shown import plot, to_frame, to_html
 from corebayes.coreset.sources import Source, origins_of, sources_of
-from corebayes.models.prior_table import title_of
+from corebayes.models.priors.table import title_of
 from corebayes.types import Array, Block, Indices, Model, WeightedPoints
 
 # Names that would say that a file holds something else than it does.

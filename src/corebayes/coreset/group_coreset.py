@@ -8,8 +8,8 @@ from os import PathLike
 import numpy as np
 
 from corebayes.coreset.coreset import Coreset
-from corebayes.models.marginal import NUM_NODES, MarginalRegression
-from corebayes.models.mixed import MixedRegression
+from corebayes.models.mixed.marginal import NUM_NODES, MarginalRegression
+from corebayes.models.mixed.regression import MixedRegression
 from corebayes.types import Array, Block, Indices
 
 # Where the provenance of a file says which groups are kept.

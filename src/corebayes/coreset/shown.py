@@ -13,7 +13,7 @@ from corebayes.data import layout
 from corebayes.data.units import COUNT, ROW
 from corebayes.extras import import_pyplot
 from corebayes.files.markup import Markup, element, notebook, plain_table
-from corebayes.models.prior_table import title_of
+from corebayes.models.priors.table import title_of
 from corebayes.types import Array
 
 # Lines of a notebook's table, and columns beside row and weight.

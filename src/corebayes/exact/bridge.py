@@ -19,7 +19,7 @@ from scipy.special import expit, logsumexp
 from corebayes.exact.cover import covering
 from corebayes.samplers.convergence import efficiency, standard_error
 from corebayes.samplers.independence import log_densities
-from corebayes.samplers.mode_search import Mode
+from corebayes.samplers.modes.search import Mode
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.pareto import pareto_k
 from corebayes.samplers.posterior import Posterior

@@ -30,7 +30,7 @@ from corebayes.samplers.draws import systematic
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.independence import Pilot, autocorrelation_time
 from corebayes.samplers.laplace import asked_posterior, fit_or_units
-from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes, shares_of
+from corebayes.samplers.modes.search import Mode, distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.pareto import pareto_k
 from corebayes.samplers.posterior import Posterior

@@ -18,7 +18,7 @@ from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.independence import Independence, Pilot, try_proposal
 from corebayes.samplers.kernel import HitAndRun
 from corebayes.samplers.laplace import prior_fit
-from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes
+from corebayes.samplers.modes.search import Mode, distinct_modes, find_modes
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
 from corebayes.types import Array, Gaussian, Rng

@@ -21,7 +21,7 @@ from corebayes.exact.smoothed import smoothed_draws
 from corebayes.rows import Rows
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.independence import log_densities
-from corebayes.samplers.mode_search import log_volume
+from corebayes.samplers.modes.search import log_volume
 from corebayes.samplers.posterior import Posterior
 from corebayes.scan.passes import Executor
 from corebayes.scan.query import Statistics

@@ -27,7 +27,7 @@ from corebayes.sample import assembled, draw_statistics, model_group, variables
 from corebayes.samplers.draws import systematic
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import asked_posterior
-from corebayes.samplers.mode_search import Mode, distinct_modes, log_volume, shares_of
+from corebayes.samplers.modes.search import Mode, distinct_modes, log_volume, shares_of
 from corebayes.samplers.pareto import smooth, tail_length
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal

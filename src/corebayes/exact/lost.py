@@ -12,9 +12,9 @@ import numpy as np
 
 from corebayes.certify.search import Found, full_mode, search
 from corebayes.coreset import Coreset
-from corebayes.models.touching import may_have_modes
+from corebayes.models.custom.touching import may_have_modes
 from corebayes.rows import Rows
-from corebayes.samplers.mode_search import Mode, distinct_modes, log_volume, shares_of_logs
+from corebayes.samplers.modes.search import Mode, distinct_modes, log_volume, shares_of_logs
 from corebayes.samplers.posterior import Posterior
 from corebayes.scan.heights import log_posterior
 from corebayes.types import Rng

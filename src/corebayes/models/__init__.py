@@ -6,51 +6,51 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from corebayes.models.base import NormalPriorModel as NormalPriorModel
-from corebayes.models.beta import BetaRegression as BetaRegression
-from corebayes.models.binomial import BinomialRegression as BinomialRegression
-from corebayes.models.categorical import CategoricalRegression as CategoricalRegression
-from corebayes.models.cloglog import CloglogRegression as CloglogRegression
-from corebayes.models.coefficient_prior import DoubleExponential as DoubleExponential
-from corebayes.models.coefficient_prior import Flat as Flat
-from corebayes.models.coefficient_prior import StudentT as StudentT
-from corebayes.models.custom import CustomModel as CustomModel
-from corebayes.models.exponential import ExponentialRegression as ExponentialRegression
-from corebayes.models.gamma import GammaRegression as GammaRegression
-from corebayes.models.gaussian import GaussianMean as GaussianMean
-from corebayes.models.glm import GLM as GLM
-from corebayes.models.groups import GroupTerm as GroupTerm
-from corebayes.models.horseshoe import Horseshoe as Horseshoe
-from corebayes.models.hurdle import (
+from corebayes.models.custom.model import CustomModel as CustomModel
+from corebayes.models.families.beta import BetaRegression as BetaRegression
+from corebayes.models.families.binomial import BinomialRegression as BinomialRegression
+from corebayes.models.families.categorical import CategoricalRegression as CategoricalRegression
+from corebayes.models.families.cloglog import CloglogRegression as CloglogRegression
+from corebayes.models.families.exponential import ExponentialRegression as ExponentialRegression
+from corebayes.models.families.gamma import GammaRegression as GammaRegression
+from corebayes.models.families.glm import GLM as GLM
+from corebayes.models.families.hurdle import (
     HurdleNegativeBinomialRegression as HurdleNegativeBinomialRegression,
 )
-from corebayes.models.hurdle import HurdlePoissonRegression as HurdlePoissonRegression
-from corebayes.models.linear import LinearRegression as LinearRegression
-from corebayes.models.logistic import LogisticRegression as LogisticRegression
-from corebayes.models.lognormal import LogNormalRegression as LogNormalRegression
-from corebayes.models.mixed import MixedRegression as MixedRegression
-from corebayes.models.negative_binomial import (
+from corebayes.models.families.hurdle import HurdlePoissonRegression as HurdlePoissonRegression
+from corebayes.models.families.linear import LinearRegression as LinearRegression
+from corebayes.models.families.logistic import LogisticRegression as LogisticRegression
+from corebayes.models.families.lognormal import LogNormalRegression as LogNormalRegression
+from corebayes.models.families.negative_binomial import (
     NegativeBinomialRegression as NegativeBinomialRegression,
 )
-from corebayes.models.ordinal import OrdinalRegression as OrdinalRegression
-from corebayes.models.poisson import PoissonRegression as PoissonRegression
-from corebayes.models.prior import Normal as Normal
-from corebayes.models.probit import ProbitRegression as ProbitRegression
-from corebayes.models.radial_basis import radial_basis as radial_basis
-from corebayes.models.scale_prior import Beta as Beta
-from corebayes.models.scale_prior import Exponential as Exponential
-from corebayes.models.scale_prior import Gamma as Gamma
-from corebayes.models.scale_prior import HalfNormal as HalfNormal
-from corebayes.models.scale_prior import HalfStudentT as HalfStudentT
-from corebayes.models.student_t import StudentTRegression as StudentTRegression
-from corebayes.models.units import Units as _Units
-from corebayes.models.units import units_from_config
-from corebayes.models.weibull import WeibullRegression as WeibullRegression
-from corebayes.models.zero_inflated import (
+from corebayes.models.families.ordinal import OrdinalRegression as OrdinalRegression
+from corebayes.models.families.poisson import PoissonRegression as PoissonRegression
+from corebayes.models.families.probit import ProbitRegression as ProbitRegression
+from corebayes.models.families.student_t import StudentTRegression as StudentTRegression
+from corebayes.models.families.weibull import WeibullRegression as WeibullRegression
+from corebayes.models.families.zero_inflated import (
     ZeroInflatedNegativeBinomialRegression as ZeroInflatedNegativeBinomialRegression,
 )
-from corebayes.models.zero_inflated import (
+from corebayes.models.families.zero_inflated import (
     ZeroInflatedPoissonRegression as ZeroInflatedPoissonRegression,
 )
+from corebayes.models.gaussian import GaussianMean as GaussianMean
+from corebayes.models.mixed.groups import GroupTerm as GroupTerm
+from corebayes.models.mixed.regression import MixedRegression as MixedRegression
+from corebayes.models.priors.coefficient import DoubleExponential as DoubleExponential
+from corebayes.models.priors.coefficient import Flat as Flat
+from corebayes.models.priors.coefficient import StudentT as StudentT
+from corebayes.models.priors.horseshoe import Horseshoe as Horseshoe
+from corebayes.models.priors.normal import Normal as Normal
+from corebayes.models.priors.scale import Beta as Beta
+from corebayes.models.priors.scale import Exponential as Exponential
+from corebayes.models.priors.scale import Gamma as Gamma
+from corebayes.models.priors.scale import HalfNormal as HalfNormal
+from corebayes.models.priors.scale import HalfStudentT as HalfStudentT
+from corebayes.models.radial_basis import radial_basis as radial_basis
+from corebayes.models.units import Units as _Units
+from corebayes.models.units import units_from_config
 
 BUILT_IN: dict[str, type[NormalPriorModel]] = {
     name: model

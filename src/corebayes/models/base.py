@@ -10,17 +10,17 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from corebayes.files.markup import model_html
-from corebayes.models.given_prior import (
+from corebayes.models.numbers import check_positive as check_positive
+from corebayes.models.numbers import is_given
+from corebayes.models.priors.given import (
     Given,
     check_given,
     given_config,
     given_from_config,
 )
-from corebayes.models.numbers import check_positive as check_positive
-from corebayes.models.numbers import is_given
-from corebayes.models.prior import GaussianPrior, Normal
-from corebayes.models.prior_table import statement
-from corebayes.models.stated_prior import StatedPriors, normal_rows
+from corebayes.models.priors.normal import GaussianPrior, Normal
+from corebayes.models.priors.stated import StatedPriors, normal_rows
+from corebayes.models.priors.table import statement
 from corebayes.types import Array, Data
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corebayes.data.warn import warn
-from corebayes.models.moments import ColumnMoments
+from corebayes.models.priors.moments import ColumnMoments
 from corebayes.models.rank import describe_deficiency
 from corebayes.models.special import scratch
 from corebayes.types import Array, Block, Data, Indices

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from corebayes.models.fixed_part import FixedPart
-from corebayes.models.glm import GLM
-from corebayes.models.mixed import MixedRegression
-from corebayes.models.mixed_design import column_name
-from corebayes.models.prior import GaussianPrior, Normal
+from corebayes.models.families.glm import GLM
+from corebayes.models.mixed.design import column_name
+from corebayes.models.mixed.fixed_part import FixedPart
+from corebayes.models.mixed.regression import MixedRegression
+from corebayes.models.priors.normal import GaussianPrior, Normal
 from corebayes.types import Array, Block, Indices
 
 Regression = GLM | MixedRegression

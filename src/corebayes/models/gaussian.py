@@ -17,8 +17,8 @@ from corebayes.models.covariance import (
     from_matrix,
     from_variances,
 )
-from corebayes.models.given_prior import Given
-from corebayes.models.prior import Normal, frozen_array
+from corebayes.models.priors.given import Given
+from corebayes.models.priors.normal import Normal, frozen_array
 from corebayes.models.special import scratch
 from corebayes.types import Array, Block, Data, Gaussian
 

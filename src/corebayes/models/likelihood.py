@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from corebayes.models.base import NormalPriorModel
-from corebayes.models.marginal import MarginalRegression
-from corebayes.models.mixed import MixedRegression
+from corebayes.models.mixed.marginal import MarginalRegression
+from corebayes.models.mixed.regression import MixedRegression
 from corebayes.models.units import Units
 
 

@@ -18,7 +18,7 @@ from corebayes.coreset import Coreset, GroupCoreset
 from corebayes.exact.opening import opened
 from corebayes.extras import import_pyplot
 from corebayes.files.markup import notebook, plain_table
-from corebayes.models.labels import LabelRegression
+from corebayes.models.families.labels import LabelRegression
 from corebayes.predict.known import known_of
 from corebayes.predict.replicates import Replicates, ReplicateSums, edges_of, quantiles
 from corebayes.rows import Rows

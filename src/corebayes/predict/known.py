@@ -24,7 +24,7 @@ from corebayes.models import GLM, MixedRegression
 from corebayes.models.units import Units
 from corebayes.predict.regression import RegressionPredictive
 from corebayes.rows import Rows, open_rows
-from corebayes.samplers.group_effects import parameters_with_effects
+from corebayes.samplers.mixed.group_effects import parameters_with_effects
 from corebayes.samplers.parameters import parameters_of, posterior_of
 from corebayes.scan.walk import walk
 from corebayes.types import Array, Block, Rng

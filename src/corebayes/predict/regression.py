@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from corebayes.models import GLM, MixedRegression
-from corebayes.models.categories import CategoryRegression
-from corebayes.models.groups import ONE
+from corebayes.models.families.categories import CategoryRegression
+from corebayes.models.mixed.groups import ONE
 from corebayes.types import Array, Block, Rng
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from corebayes.certify.steps import steps_of
 from corebayes.coreset import Coreset
 from corebayes.models.numbers import is_given
-from corebayes.models.prior_table import shortened, statement_of, title_of
+from corebayes.models.priors.table import shortened, statement_of, title_of
 from corebayes.predict.check import Bins, Check
 from corebayes.report import sections, svg
 from corebayes.report.cost import duration

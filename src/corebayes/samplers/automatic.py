@@ -3,7 +3,7 @@
 1. Conjugate models have draws in closed form.
 2. Around the one mode of a log-concave π_w, independence Metropolis takes one vectorised call of
    the model; with many rows nearly every proposal is accepted. Where there may be several modes,
-   in few parameters, around all that annealing finds (`several.py`).
+   in few parameters, around all that annealing finds (`modes/several.py`).
 3. Mixed models of thousands of groups are drawn from with the effects integrated out.
 4. Everything else is for NUTS, compiled where the model can be.
 
@@ -21,12 +21,12 @@ from corebayes.arguments import check_fields
 from corebayes.models.structure import is_structured
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.exact import Exact, is_conjugate
-from corebayes.samplers.group_by_group import group_by_group
 from corebayes.samplers.independence import Independence, Pilot, try_proposal
+from corebayes.samplers.mixed.group_by_group import group_by_group
+from corebayes.samplers.modes.several import pilot_of_all_modes
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Proposal
-from corebayes.samplers.several import pilot_of_all_modes
 from corebayes.samplers.wide import wide_proposal
 from corebayes.types import Array
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from corebayes.deadline import check_time
 from corebayes.extras import import_extra
-from corebayes.models.compiled_density import copy_address
-from corebayes.models.compiling import float64
+from corebayes.models.compiled.density import copy_address
+from corebayes.models.custom.compiling import float64
 from corebayes.samplers.density import Callback, Pointer
 from corebayes.types import Array
 

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corebayes.models import compiled
-from corebayes.models.autodiff import padded
 from corebayes.models.base import NormalPriorModel
-from corebayes.models.compiled_density import WeightedRows, density_address
-from corebayes.models.compiling import call, float64
-from corebayes.models.glm import GLM
+from corebayes.models.compiled import jit
+from corebayes.models.compiled.density import WeightedRows, density_address
+from corebayes.models.custom.autodiff import padded
+from corebayes.models.custom.compiling import call, float64
+from corebayes.models.families.glm import GLM
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array
 
@@ -96,7 +96,7 @@ def plain_density(posterior: Posterior, frame: Frame) -> Callback:
 def _glm_density(model: GLM, posterior: Posterior, frame: Frame) -> Callback | Pointer:
     rows = _whitened(model, posterior, frame)
     kernel, slope_kernel = model.kernel, model.slope_kernel
-    if kernel is not None and slope_kernel is not None and compiled.available():
+    if kernel is not None and slope_kernel is not None and jit.available():
         return Pointer(density_address(kernel, slope_kernel), rows.packed())
 
     def density(z: Array) -> tuple[float, Array]:

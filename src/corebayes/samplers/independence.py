@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
 from corebayes.samplers.draws import Draws
-from corebayes.samplers.mode_search import Mode, distinct_modes, find_modes, shares_of
+from corebayes.samplers.modes.search import Mode, distinct_modes, find_modes, shares_of
 from corebayes.samplers.pareto import pareto_k
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal

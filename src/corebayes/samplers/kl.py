@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from corebayes.samplers.draws import Draws, systematic
 from corebayes.samplers.mixture import mixture_draws
-from corebayes.samplers.mode_search import Mode
+from corebayes.samplers.modes.search import Mode
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.proposal import Component, Proposal
 from corebayes.samplers.resampling import MAX_PARETO_K

@@ -16,7 +16,7 @@ from numpy.random import Generator
 
 from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
-from corebayes.models.coefficient_prior import DoubleExponential
+from corebayes.models.priors.coefficient import DoubleExponential
 from corebayes.rows import open_rows
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.newton import newton

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from corebayes.samplers.draws import Draws
-from corebayes.samplers.mode_search import Mode, shares_of
+from corebayes.samplers.modes.search import Mode, shares_of
 from corebayes.samplers.pareto import pareto_k
 from corebayes.samplers.parts import Part, draw_parts, log_mixture
 from corebayes.samplers.posterior import Posterior

@@ -18,8 +18,8 @@ from numpy.random import Generator
 
 from corebayes.arguments import check_fields
 from corebayes.deadline import check_time
-from corebayes.models.mixed import MixedRegression
-from corebayes.models.touching import is_touching
+from corebayes.models.custom.touching import is_touching
+from corebayes.models.mixed.regression import MixedRegression
 from corebayes.samplers.chain import Chain, run_chain
 from corebayes.samplers.density import (
     Callback,
@@ -31,10 +31,10 @@ from corebayes.samplers.density import (
 )
 from corebayes.samplers.draws import Draws
 from corebayes.samplers.laplace import UNLIKE, fit_or_units, prior_fit
-from corebayes.samplers.local_frame import LocalFrame, local_frame, local_start
-from corebayes.samplers.mixed_density import MixedDensity, mixed_density
-from corebayes.samplers.mixed_frame import MixedFrame, frame_of
-from corebayes.samplers.mode_search import log_mass
+from corebayes.samplers.mixed.density import MixedDensity, mixed_density
+from corebayes.samplers.mixed.frame import MixedFrame, frame_of
+from corebayes.samplers.mixed.local_frame import LocalFrame, local_frame, local_start
+from corebayes.samplers.modes.search import log_mass
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Gaussian
 

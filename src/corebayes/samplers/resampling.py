@@ -16,7 +16,7 @@ from numpy.random import Generator
 from corebayes.samplers.draws import Draws, Sampler
 from corebayes.samplers.laplace import prior_fit
 from corebayes.samplers.mixture import mixture_draws
-from corebayes.samplers.mode_search import distinct_modes, find_modes, shares_of
+from corebayes.samplers.modes.search import distinct_modes, find_modes, shares_of
 from corebayes.samplers.nuts import NUTS
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array

@@ -30,10 +30,10 @@ from scipy.linalg import qr
 from scipy.special import gammaln
 
 from corebayes.deadline import check_time
+from corebayes.models.families.glm import GLM
 from corebayes.models.fewer_columns import design_of
-from corebayes.models.glm import GLM
-from corebayes.models.mixed import MixedRegression
-from corebayes.models.prior import GaussianPrior
+from corebayes.models.mixed.regression import MixedRegression
+from corebayes.models.priors.normal import GaussianPrior
 from corebayes.samplers.laplace import Laplace
 from corebayes.samplers.posterior import Posterior
 from corebayes.types import Array, Block, Gaussian, Indices, Model

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from corebayes.models.families.linear import LinearRegression
 from corebayes.models.gaussian import GaussianMean
-from corebayes.models.linear import LinearRegression
 from corebayes.problem import Problem
 from corebayes.tangent.gaussian import gaussian_kl
 from corebayes.tangent.gaussian_mean import GaussianMeanForm

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from math import comb
 
-from corebayes.models.glm import GLM
+from corebayes.models.families.glm import GLM
 from corebayes.models.structure import is_structured
 from corebayes.problem import Problem
 from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import is_conjugate
 from corebayes.samplers.laplace import Laplace
+from corebayes.samplers.modes.places import MOST_BUILT_DIM
 from corebayes.samplers.nuts import NUTS
-from corebayes.samplers.places import MOST_BUILT_DIM
 from corebayes.samplers.resampling import Resampling
 from corebayes.tangent.arrow.geometry import Arrow
 from corebayes.tangent.closed_form import ClosedForm

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from corebayes.models.prior import GaussianPrior
+from corebayes.models.priors.normal import GaussianPrior
 from corebayes.types import Array, Gaussian, Total
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from corebayes.models.family import Row
-from corebayes.models.marginal import MarginalRegression
-from corebayes.models.nodes import Nodes
+from corebayes.models.families.family import Row
+from corebayes.models.mixed.marginal import MarginalRegression
+from corebayes.models.mixed.nodes import Nodes
 from corebayes.rows import Rows
 from corebayes.types import Array, Block, Indices
 

@@ -19,7 +19,7 @@ from numpy.polynomial import hermite_e
 from scipy.linalg import cho_solve, solve_triangular
 
 from corebayes.arguments import check_fields
-from corebayes.models.glm import GLM
+from corebayes.models.families.glm import GLM
 from corebayes.models.quadrature import Rule, gauss_hermite
 from corebayes.models.special import scratch
 from corebayes.problem import Problem

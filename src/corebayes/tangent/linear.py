@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from corebayes.models.linear import LinearRegression
+from corebayes.models.families.linear import LinearRegression
 from corebayes.tangent.gaussian import gaussian_free_energy, gaussian_kl
 from corebayes.tangent.geometry import Curvature, Level, Moments
 from corebayes.tangent.ridge import ROOT_2, RidgeAlgebra, Ridges

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corebayes.data.narrowed import Narrowing
-from corebayes.models.glm import GLM
-from corebayes.models.touching import may_have_modes
+from corebayes.models.custom.touching import may_have_modes
+from corebayes.models.families.glm import GLM
 from corebayes.problem import Problem
 from corebayes.samplers.exact import is_conjugate
 from corebayes.tangent.default import default_geometry

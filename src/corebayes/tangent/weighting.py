@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from corebayes.arguments import check_fields
-from corebayes.models.prior import frozen_array
+from corebayes.models.priors.normal import frozen_array
 from corebayes.problem import Problem
 from corebayes.samplers.draws import Sampler
 from corebayes.samplers.exact import Exact, is_conjugate

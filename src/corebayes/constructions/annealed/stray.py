@@ -28,10 +28,16 @@ from corebayes.constructions.annealed.measured import heights_of
 from corebayes.constructions.annealed.polish import Polisher, improved
 from corebayes.constructions.annealed.view import Goal, View
 from corebayes.constructions.construction import Info
-from corebayes.models.touching import may_have_modes
-from corebayes.samplers.high_places import with_high_modes
+from corebayes.models.custom.touching import may_have_modes
 from corebayes.samplers.kl import MEASURED, kl_at, weighted_draws
-from corebayes.samplers.mode_search import (
+from corebayes.samplers.modes.high_places import with_high_modes
+from corebayes.samplers.modes.places import (
+    MOST_BUILT_DIM,
+    all_places,
+    most_fits,
+    spread,
+)
+from corebayes.samplers.modes.search import (
     Mode,
     lies_in,
     log_volume,
@@ -39,16 +45,10 @@ from corebayes.samplers.mode_search import (
     shares_of,
     shares_of_logs,
 )
-from corebayes.samplers.places import (
-    MOST_BUILT_DIM,
-    all_places,
-    most_fits,
-    spread,
-)
+from corebayes.samplers.modes.spikes import find_spike
+from corebayes.samplers.modes.tempering import Annealed
 from corebayes.samplers.posterior import Posterior
 from corebayes.samplers.resampling import MAX_PARETO_K
-from corebayes.samplers.spikes import find_spike
-from corebayes.samplers.tempering import Annealed
 from corebayes.scan.heights import log_posterior
 from corebayes.types import Array, Rng, WeightedPoints
 

@@ -23,8 +23,8 @@ from corebayes.arrow.gaussian import ArrowGaussian
 from corebayes.arrow.layout import Layout
 from corebayes.arrow.prior import PriorParts
 from corebayes.arrow.sums import ArrowSums, arrow_sums
+from corebayes.models.custom.touching import is_touching
 from corebayes.models.structure import StructuredModel
-from corebayes.models.touching import is_touching
 from corebayes.types import Array, Block, Indices, Total
 
 ROOT_HALF = float(np.sqrt(0.5))

@@ -1,0 +1,1 @@
+"""Bambi's models: as built-in ones where each piece has a counterpart, through PyMC where not."""

@@ -1,0 +1,1 @@
+"""Coresets handed over to NumPyro, PyMC, Stan and plain tables, checked against our density."""

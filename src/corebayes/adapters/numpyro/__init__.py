@@ -1,0 +1,1 @@
+"""NumPyro's models: their densities taken apart by one run."""

@@ -1,0 +1,1 @@
+"""PyMC's models: their graphs as functions of θ and of any rows."""

@@ -1,0 +1,1 @@
+"""Models of a person's own: plain functions, differentiated by JAX or by differences."""

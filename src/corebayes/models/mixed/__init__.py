@@ -1,0 +1,1 @@
+"""Mixed regressions: coefficients that partly differ from group to group."""

@@ -1,0 +1,1 @@
+"""Priors: those that people give, those that models have by default, and their table."""

@@ -1,0 +1,1 @@
+"""Draws of mixed models: coordinates, densities, and effects group by group."""
