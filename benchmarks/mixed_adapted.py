@@ -108,7 +108,7 @@ def measure(name: str, make: Callable[[Rows], tuple[Any, Any]], asked: argparse.
     words = "withheld" if kl is None else f"{kl.value:.1e} ± {kl.standard_error:.0e}"
     print(
         f"{'pass' if good else 'FAIL'}  {name}: {coreset.size:,} of {coreset.num_rows:,} rows, "
-        f"{model.dim} parameters; KL {words}, {verdict} at {TOL:g}; "
+        f"{coreset.model.dim} parameters; KL {words}, {verdict} at {TOL:g}; "
         f"adapt {adapted - began:.1f} s, "
         f"build {built - adapted:.1f} s, certify {certified - built:.1f} s, 4 × 500 draws "
         f"{sampled - certified:.1f} s, {divergences} divergences",
