@@ -79,7 +79,7 @@ def test_what_is_not_finite_is_said() -> None:
 @pytest.mark.parametrize("compiled_nuts", [True, False])
 def test_nuts_is_the_same_on_both(compiled_nuts: bool) -> None:
     posterior = glm_posterior(FAMILIES[0])
-    draws = cb.NUTS(jit=compiled_nuts).draw(np.random.default_rng(0), posterior, 200)
+    draws = cb.NUTS(compiled=compiled_nuts).draw(np.random.default_rng(0), posterior, 200)
     other = cb.NUTS().draw(np.random.default_rng(0), posterior, 200)
     np.testing.assert_allclose(draws.values, other.values, rtol=1e-6, atol=1e-6)
 
