@@ -142,6 +142,8 @@ def test_what_cannot_serve_several_says_so():
         cb.build(MODEL, (X, Y), size=5, models=[STRICT], method=cb.Uniform())
     with pytest.raises(TypeError, match="models must be a list"):
         cb.build(MODEL, (X, Y), size=5, models=STRICT)
+    with pytest.raises(ValueError, match="models is empty"):
+        cb.build(MODEL, (X, Y), size=5, models=[])
 
 
 def heavy_tails():

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import corebayes as cb
+from corebayes.predict.prediction import summarised
 from tests.later import arviz
 
 
@@ -51,6 +52,14 @@ def test_linear_regression_has_the_closed_form(line):
     np.testing.assert_allclose(
         found["mean_upper"] - mean, quantile * np.sqrt(known), atol=0.12 * np.sqrt(known.max())
     )
+
+
+def test_intervals_of_counts_end_at_counts():
+    draws = np.random.default_rng(0).poisson(6.0, size=(5, 999)).astype(float)
+    found = summarised(np.full((5, 1), 6.0), draws, 0.9)
+    ends = np.array([found["lower"], found["upper"]])
+    np.testing.assert_array_equal(ends, np.round(ends))
+    np.testing.assert_array_equal(ends[:, 0], np.sort(draws[0])[[49, 949]])
 
 
 def test_draws_know_their_model_also_from_a_file(line, tmp_path):

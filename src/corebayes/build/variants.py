@@ -38,6 +38,8 @@ def serving(
     """The method in the stacked tangent spaces of all models, which are bound to the rows."""
     if is_dataclass(models) or not isinstance(models, Sequence):
         raise TypeError("models must be a list of models or of Variant(model, features, leave_out)")
+    if not models:
+        raise ValueError("models is empty: give models to serve beside the first, or leave it out")
     if isinstance(method, GroupedPursuit):
         # It knows one posterior only.
         method = AnnealedSparseVI()

@@ -88,7 +88,8 @@ def summarised(
         return _of_categories(means, tails, labels)
     means = np.broadcast_to(means, draws.shape)
     mean_lower, mean_upper = np.quantile(means, tails, axis=1)
-    lower, upper = np.quantile(draws, tails, axis=1)
+    # Ends that were drawn: of counts they are counts.
+    lower, upper = np.quantile(draws, tails, axis=1, method="inverted_cdf")
     values = means.mean(axis=1), mean_lower, mean_upper, draws.std(axis=1), lower, upper
     return dict(zip(COLUMNS, values, strict=True))
 
