@@ -1,10 +1,12 @@
 """Families and several group terms as people write them by hand in PyMC and NumPyro.
 
     python -m benchmarks.mixed_by_hand [NAME ...] [--rows 20000] [--groups 20] [--seed 0]
+    python -m benchmarks.mixed_by_hand negative-binomial-numpyro --groups 0 --columns 12
 
 A name is FAMILY-LIBRARY, or FAMILY-LIBRARY-non-centred; `terms` is a logistic model of
-(1 | a) + (1 | c) + (1 + x | d), also by formula and from Bambi. Built and certified to .02 nats,
-then drawn, as in `benchmarks.mixed_adapted`, which says what passes.
+(1 | a) + (1 | c) + (1 + x | d), also by formula and from Bambi. Without groups it is a regression
+whose rows see all parameters through one predictor and a few constants. Built and certified to .02
+nats, then drawn, as in `benchmarks.mixed_adapted`, which says what passes.
 """
 
 from __future__ import annotations
@@ -29,11 +31,14 @@ CUTS = np.array([-1.0, 0.2, 1.4])
 
 
 def table(family: str, asked: argparse.Namespace) -> dict[str, Any]:
-    """Columns X, groups and y."""
+    """Columns X, groups if there are any, and y."""
     rng = np.random.default_rng(asked.seed)
-    N, G = asked.rows, asked.groups
-    X, g = rng.normal(size=(N, 2)), groups(rng, N, G)
-    eta = 0.4 + X @ [0.5, -0.3] + 0.5 * rng.normal(size=G)[g]
+    N, G, p = asked.rows, asked.groups, asked.columns
+    X = rng.normal(size=(N, p))
+    eta = 0.4 + X @ np.resize([0.5, -0.3], p) / np.sqrt(0.5 * p)
+    g = groups(rng, N, G) if G else None
+    if g is not None:
+        eta += 0.5 * rng.normal(size=G)[g]
     if family == "terms":
         c, d = groups(rng, N, G), groups(rng, N, G)
         eta += 0.4 * rng.normal(size=G)[c]
@@ -47,7 +52,7 @@ def table(family: str, asked: argparse.Namespace) -> dict[str, Any]:
         "negative-binomial": lambda: rng.poisson(np.exp(eta) * rng.gamma(2.0, 0.5, size=N)),
         "ordinal": lambda: (rng.logistic(size=N) + eta)[:, None].__gt__(CUTS).sum(axis=1),
     }[family]
-    return {"X": X, "g": g, "y": draw()}
+    return {"X": X, **({} if g is None else {"g": g}), "y": draw()}
 
 
 def from_pymc(family: str, centred: bool, asked: argparse.Namespace) -> tuple[Any, Any]:
@@ -64,7 +69,7 @@ def from_pymc(family: str, centred: bool, asked: argparse.Namespace) -> tuple[An
     with pm.Model() as model:
         X = pm.Data("X", data["X"])
         index = {name: pm.Data(name, data[name]) for name in names}
-        beta = pm.Normal("beta", 0.0, 1.0, shape=2)
+        beta = pm.Normal("beta", 0.0, 1.0, shape=asked.columns)
         eta = pm.math.dot(X, beta)
         if family != "ordinal":
             eta = eta + pm.Normal("alpha", 0.0, 2.0)
@@ -135,7 +140,7 @@ def from_numpyro(family: str, centred: bool, asked: argparse.Namespace) -> tuple
         return dist.OrderedLogistic(eta, cuts)
 
     def model(X: Any, y: Any = None, **index: Any) -> None:
-        beta = numpyro.sample("beta", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+        beta = numpyro.sample("beta", dist.Normal(0.0, 1.0).expand([asked.columns]).to_event(1))
         eta = X @ beta
         if family != "ordinal":
             eta = eta + numpyro.sample("alpha", dist.Normal(0.0, 2.0))
@@ -194,11 +199,11 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help=", ".join(CASES))
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--groups", type=int, default=20)
+    parser.add_argument("--columns", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     results = [
-        measure(name, lambda _, name=name: CASES[name](asked), asked)
-        for name in asked.names or CASES
+        measure(name, partial(CASES[name], asked), asked.seed) for name in asked.names or CASES
     ]
     print(f"{sum(results)} of {len(results)} pass")
 
